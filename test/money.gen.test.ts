@@ -62,8 +62,8 @@ describe('an amount from 1.00 to 500000.00 rupees', () => {
           [SHOP, shopAmountText, shopRefund].map((of) => of.safeParse(`${toDecimalText(amount)}01`).success),
         ).toEqual([...[false, false, false]])
         // As the bank reports it, and as it is compared.
-        const told = [toDecimalText(amount), toPlainText(amount), JSON.parse(asJson)]
-        expect(told.map((amount) => bankAmount.parse(amount))).toEqual(told.map(() => amount))
+        const reported = [toDecimalText(amount), toPlainText(amount), JSON.parse(asJson)]
+        expect(reported.map((amount) => bankAmount.parse(amount))).toEqual(reported.map(() => amount))
       }),
       MANY,
     )

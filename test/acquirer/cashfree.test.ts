@@ -48,7 +48,7 @@ it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
     const settings = { ...account, notificationSecrets: ['secret'] }
     const client = cashfreeClient(settings, async () => ({ status: 200, body, requestId: undefined }))
     const link = { acquirer: 'cashfree', merchantId: 'CF', id: 'O1', reference: 'O1', link: 'upi://pay?' }
-    const [told] = await client.getPayments({ orderId: 'O1', paymentLink: link })
-    expect(told).toMatchObject({ status: 'SUCCESS', utr: '523504870405', paidAt: undefined })
+    const [reported] = await client.getPayments({ orderId: 'O1', paymentLink: link })
+    expect(reported).toMatchObject({ status: 'SUCCESS', utr: '523504870405', paidAt: undefined })
   },
 )

@@ -42,14 +42,14 @@ function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
   // PhonePe's notifications are not proof: its status is checked at other times, and only the bank's own records are
   // known.
   expectEnd(phonepe, asAsked(history, phonepe.asked))
-  const paidAt = phonepe.told.startsWith('SUCCESS') ? knownSince(history, phonepe) : Number.POSITIVE_INFINITY
+  const paidAt = phonepe.reported.startsWith('SUCCESS') ? knownSince(history, phonepe) : Number.POSITIVE_INFINITY
   for (const at of questionsDue(history, phonepe.asked)) if (at < paidAt) expect(phonepe.asked).toContain(at)
 }
 
-function expectEnd({ told, stored, responses }: End, history: History): void {
+function expectEnd({ reported, stored, responses }: End, history: History): void {
   const { isPaid, isLate, isDouble } = expected(history)
   const isKept = (kind: string) => stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
-  expect([told.startsWith('SUCCESS'), isKept('late payment'), isKept('double payment')]).toEqual([
+  expect([reported.startsWith('SUCCESS'), isKept('late payment'), isKept('double payment')]).toEqual([
     isPaid,
     isLate,
     isDouble,

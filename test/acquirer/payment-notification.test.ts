@@ -70,8 +70,8 @@ describe('a valid notification', () => {
    * Formats a notification from status, UTR and time, such as `FAIL A1 23:50`. A UTR without a time gets 23:55; a
    * status alone has neither.
    */
-  function toNotification(orderId: string, told: string): string {
-    const [status, utr = '-', time = utr === '-' ? '-' : '23:55'] = told.split(' ')
+  function toNotification(orderId: string, reported: string): string {
+    const [status, utr = '-', time = utr === '-' ? '-' : '23:55'] = reported.split(' ')
     const paidAt = time === '-' ? undefined : `2026-03-31T${time}:00+05:30`
     return notification(orderId, { status, UTR: utr === '-' ? undefined : utr, paidAt })
   }
@@ -112,10 +112,10 @@ describe('a valid notification', () => {
       ['late payment: SUCCESS A1'],
       OVER_SECONDS - 15,
     ],
-  ])('%s', async (_name, told, history, exceptions, afterSeconds = 0) => {
+  ])('%s', async (_name, reported, history, exceptions, afterSeconds = 0) => {
     const orderId = await newOrder(await newMerchant(service.db))
     service.clock.advance(afterSeconds)
-    for (const one of told) {
+    for (const one of reported) {
       expect((await notify(service, toNotification(orderId, one))).body).toEqual(RECORDED)
       service.clock.advance(1)
     }
@@ -155,11 +155,11 @@ describe('concurrent notifications', () => {
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('are stored as %s, in %i rounds', async (_name, times, told, kept) => {
+  ] as const)('are stored as %s, in %i rounds', async (_name, times, reported, kept) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
-      const responses = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
-      expect(responses.map(({ body }) => body)).toEqual(told.map(() => RECORDED))
+      const responses = await Promise.all(reported.map((changes) => notify(service, notification(orderId, changes))))
+      expect(responses.map(({ body }) => body)).toEqual(reported.map(() => RECORDED))
       const { end, history, exceptions } = await stored(orderId)
       expect(history.filter((line) => line === end)).toHaveLength(1)
       expect([end?.split(' ')[0], history.length + exceptions.length]).toEqual(['SUCCESS', kept])

@@ -41,7 +41,7 @@ async function newMerchantByHand() {
   return { mid, key: await newKey(service.db, { mid }, true) }
 }
 
-const told = (mid: string) => receiver.to(`/${mid}`).map(({ body }) => JSON.parse(body).type)
+const notified = (mid: string) => receiver.to(`/${mid}`).map(({ body }) => JSON.parse(body).type)
 
 it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, and refunds part of the payment', async () => {
   const { mid, key } = await newMerchantByHand()
@@ -70,7 +70,7 @@ it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, an
   service.clock.advance(3)
   await expect.poll(async () => (await back()).txnStatus).toBe('SUCCESS')
   expect(await back()).toMatchObject({ amount: 88, reference: bank.refunds.all[0]?.reference })
-  await expect.poll(() => told(mid)).toEqual(['payment.succeeded', 'refund.succeeded'])
+  await expect.poll(() => notified(mid)).toEqual(['payment.succeeded', 'refund.succeeded'])
   expect(bank.countOf('refund')).toBe(1)
 })
 

@@ -426,7 +426,7 @@ describe('a refund at PhonePe', () => {
     throw new Error(made.rejected)
   }
   const stored = (ourRefundId: string) => findRefund(service.db, merchant.mid, { ourRefundId })
-  const tell = (ourRefundId: string) =>
+  const report = (ourRefundId: string) =>
     send(
       JSON.stringify({ event: 'pg.refund.completed', payload: { merchantRefundId: ourRefundId, state: 'COMPLETED' } }),
     )
@@ -438,7 +438,7 @@ describe('a refund at PhonePe', () => {
     const { ourRefundId } = await newRefund()
     bank.refunds.faults = { late: 1 }
     await look()
-    expect(await tell(ourRefundId)).toBe(200)
+    expect(await report(ourRefundId)).toBe(200)
     await look()
     expect(queries(ourRefundId)).toBe(0)
     service.clock.advance(3)
@@ -447,7 +447,7 @@ describe('a refund at PhonePe', () => {
     bank.refunds.faults = { lost: 1 }
     await bank.refunds.endLate()
     bank.refunds.faults = {}
-    for (let i = 0; i < 3; i++) expect(await tell(ourRefundId)).toBe(200)
+    for (let i = 0; i < 3; i++) expect(await report(ourRefundId)).toBe(200)
     service.clock.advance(3)
     await look()
     expect(await stored(ourRefundId)).toMatchObject({ status: 'SUCCESS', reference: booked(ourRefundId)?.reference })
@@ -461,12 +461,12 @@ describe('a refund at PhonePe', () => {
     expect(await stored(ourRefundId)).toMatchObject({ status: 'FAIL', reason: 'rejected: fault' })
     const of = { id: 'OMR1', paymentId: 'OM1', createdAt: service.clock.now().toISOString() }
     bank.refunds.all.push({ ...of, orderId, ourRefundId, amount: 20_000, status: 'success', reference: '412345678901' })
-    expect(await tell(ourRefundId)).toBe(200)
+    expect(await report(ourRefundId)).toBe(200)
     service.clock.advance(3)
     await look()
     expect(await stored(ourRefundId)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
     // A webhook about a final refund causes one more status check, and none is scheduled after it.
-    expect(await tell(ourRefundId)).toBe(200)
+    expect(await report(ourRefundId)).toBe(200)
     service.clock.advance(3)
     await look()
     expect(queries(ourRefundId)).toBe(3)
@@ -507,8 +507,8 @@ describe('a refund at PhonePe', () => {
       { status: 'FAIL', reason: 'FAILED' },
     ],
     [{ state: 'HELD' }, { status: 'PENDING', unknownStatus: 'HELD' }],
-  ])('with the response %j is %j', (told, update) => {
-    const response = { status: 200, body: { refundId: 'OMR1', amount: 100, ...told }, requestId: undefined }
+  ])('with the response %j is %j', (reported, update) => {
+    const response = { status: 200, body: { refundId: 'OMR1', amount: 100, ...reported }, requestId: undefined }
     expect(readRefund('R1', response)).toMatchObject({ id: 'OMR1', amount: 100, ...update })
   })
 

@@ -314,11 +314,11 @@ describe('a notification of Setu about a refund', () => {
     bank.refunds.faults = {}
     return { refund, row: booked(refund)[0] as ReturnType<typeof booked>[number] }
   }
-  const tell = (row: object, changes: object) => bank.sendEvent(bank.refunds.eventOf({ ...row, ...changes } as never))
+  const report = (row: object, changes: object) => bank.sendEvent(bank.refunds.eventOf({ ...row, ...changes } as never))
 
   it('with another merchant is rejected with 409 and stored', async () => {
     const { refund, row } = await newPending()
-    expect(await tell(row, { status: 'success', merchantId: 'ANOTHER' })).toBe(409)
+    expect(await report(row, { status: 'success', merchantId: 'ANOTHER' })).toBe(409)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
     expect(await exceptionsOf(refund)).toEqual(['refund differs'])
   })
@@ -330,7 +330,7 @@ describe('a notification of Setu about a refund', () => {
     const before = await kept()
     const names = [7, 'a\0b', '\ud800'].map((ourRefundId) => ({ ourRefundId }))
     const wrong = [...names, { amount: '1' }, { merchantId: '' }, { id: null }]
-    for (const changes of wrong) expect(await tell(row, { status: 'success', ...changes })).toBe(400)
+    for (const changes of wrong) expect(await report(row, { status: 'success', ...changes })).toBe(400)
     expect(await kept()).toBe(before + wrong.length)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
   })
@@ -344,10 +344,10 @@ describe('a notification of Setu about a refund', () => {
     await look()
     expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
     const row = { ...booked(await sentBefore(refund))[0], ourRefundId: refund.ourRefundId, amount: refund.amount }
-    expect(await tell(row, { status: 'pending', merchantId: refund.acquirerMerchantId })).toBe(200)
+    expect(await report(row, { status: 'pending', merchantId: refund.acquirerMerchantId })).toBe(200)
     expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
     expect(await stored(refund)).toMatchObject({ status: 'PENDING', dueAt: new Date(+service.clock.now() + 60_000) })
-    expect(await tell(row, { status: 'success', merchantId: refund.acquirerMerchantId })).toBe(200)
+    expect(await report(row, { status: 'success', merchantId: refund.acquirerMerchantId })).toBe(200)
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
   })
 

@@ -469,8 +469,8 @@ describe('a refund in the sandbox', () => {
     const { rows } = await sandbox.db.query('select reason from refunds where mid = $1', [mid])
     expect(rows).toEqual([{ reason }])
     const now = new Date(sandbox.clock.now().getTime() + 60_000)
-    const told = await createDeliveries(sandbox.db).take({ mid, endpointId }, 10, now, now)
-    expect(told.map((delivery) => JSON.parse(toMessage(delivery).body))).toMatchObject([
+    const reported = await createDeliveries(sandbox.db).take({ mid, endpointId }, 10, now, now)
+    expect(reported.map((delivery) => JSON.parse(toMessage(delivery).body))).toMatchObject([
       { type, data: { orderId, refund_id, txnStatus: status } },
     ])
   })

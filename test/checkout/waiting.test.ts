@@ -23,7 +23,7 @@ beforeAll(async () => {
 const left = new AbortController()
 afterEach(() => service.db.query('update acquirer_intents set status_check_at = null'))
 
-async function paidUnheard(): Promise<string> {
+async function paidUnreported(): Promise<string> {
   const orderId = await createOrder(service, merchant)
   await setu.pay(orderId, { faults: { lost: 1 } })
   service.clock.advance(90)
@@ -54,17 +54,17 @@ const NOBODY: Record<string, (orderId: string) => Promise<unknown>> = {
 
 describe('a payment whose notification is lost', () => {
   it.each(Object.keys(WAITING))('is recorded before the order expires once %s', async (name) => {
-    const orderId = await paidUnheard()
+    const orderId = await paidUnreported()
     await WAITING[name]?.(orderId)
     await until('the payment is recorded', () => isPaid(orderId))
     expect(setu.requests.filter(({ path }) => path.includes(`${setu.find(orderId)?.id}/last`))).toHaveLength(1)
   })
 
   it.each(Object.keys(NOBODY))('is not checked at the acquirer because %s', async (name) => {
-    const orderId = await paidUnheard()
+    const orderId = await paidUnreported()
     await NOBODY[name]?.(orderId)
     // The second order's status check is claimed after one of the first order would be.
-    const second = await paidUnheard()
+    const second = await paidUnreported()
     await WAITING['the merchant calls checkPaymentStatus']?.(second)
     await until('the second payment is recorded', () => isPaid(second))
     expect(await isPaid(orderId)).toBe(false)

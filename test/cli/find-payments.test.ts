@@ -158,18 +158,23 @@ describe('payments find', () => {
          values ($1, $2, $3, $4, 61150, 'SUCCESS', $5, $6)`,
         ...[mid, orderId, mid ? 'amount differs' : 'unknown order', newUtr(), paidAt, receivedAt],
       )
-    const of = { paid: await newOrder(), heard: await newOrder(), told: await newOrder(), other: await newOrder() }
+    const of = {
+      paid: await newOrder(),
+      received: await newOrder(),
+      reported: await newOrder(),
+      other: await newOrder(),
+    }
     await payment(of.paid.mid, of.paid.orderId, '2026-07-01T18:30:00Z', '2026-07-05T06:00:00Z')
-    await payment(of.heard.mid, of.heard.orderId, null, '2026-07-02T18:29:59.999Z')
+    await payment(of.received.mid, of.received.orderId, null, '2026-07-02T18:29:59.999Z')
     await payment(of.other.mid, of.other.orderId, '2026-07-02T18:30:00Z', '2026-07-02T06:00:00Z')
-    await exception(of.told.mid, of.told.orderId, null, '2026-07-02T06:00:00Z')
+    await exception(of.reported.mid, of.reported.orderId, null, '2026-07-02T06:00:00Z')
     await exception(of.other.mid, of.other.orderId, '2026-07-01T18:29:59Z', '2026-07-02T06:00:00Z')
     await exception('', '0'.repeat(32), null, '2026-07-02T06:00:00Z')
     const found = await find('--amount', '611.50', '--on', '2026-07-02')
-    expect(idsOf(found).sort()).toEqual([of.paid.orderId, of.heard.orderId, of.told.orderId].sort())
+    expect(idsOf(found).sort()).toEqual([of.paid.orderId, of.received.orderId, of.reported.orderId].sort())
     expect(found.exceptions).toEqual([expect.objectContaining({ kind: 'unknown order', amount: '611.50' })])
-    const ofOne = await find('--amount', '611.50', '--on', '2026-07-02', '--mid', of.heard.mid)
-    expect(idsOf(ofOne)).toEqual([of.heard.orderId])
+    const ofOne = await find('--amount', '611.50', '--on', '2026-07-02', '--mid', of.received.mid)
+    expect(idsOf(ofOne)).toEqual([of.received.orderId])
   })
 
   it('payments find --utr lists settlements of the UTR to other merchants too', async () => {

@@ -43,8 +43,8 @@ describe('payments confirm', () => {
       expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })
     }
     const { changes } = await json('show', '--order-id', orderId)
-    const told = { reason: 'operator', paidAt: null, toldBy: userInfo().username, note: null }
-    expect(changes).toEqual([expect.objectContaining({ status: 'SUCCESS', utr: 'TEL1', ...told })])
+    const reported = { reason: 'operator', paidAt: null, toldBy: userInfo().username, note: null }
+    expect(changes).toEqual([expect.objectContaining({ status: 'SUCCESS', utr: 'TEL1', ...reported })])
   })
 
   it.each([
@@ -54,10 +54,10 @@ describe('payments confirm', () => {
     const { orderId } = await newOrder()
     const moment = `${service.clock.now().toISOString().slice(0, 19)}.000Z`
     const paidAt = write(new Date(moment))
-    const told = { toldBy: 'meera', note: 'Mr Iyer, branch 7, by telephone' }
-    await json(...confirm(orderId, 'tel4', '--paid-at', paidAt, '--note', told.note, '--by', told.toldBy))
+    const reported = { toldBy: 'meera', note: 'Mr Iyer, branch 7, by telephone' }
+    await json(...confirm(orderId, 'tel4', '--paid-at', paidAt, '--note', reported.note, '--by', reported.toldBy))
     const { changes } = await json('show', '--order-id', orderId)
-    expect(changes).toEqual([expect.objectContaining({ utr: 'TEL4', paidAt: moment, ...told })])
+    expect(changes).toEqual([expect.objectContaining({ utr: 'TEL4', paidAt: moment, ...reported })])
     const { stdout } = await ops('show', '--order-id', orderId)
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
@@ -70,12 +70,12 @@ describe('payments confirm', () => {
     )
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
 
-    const told = { toldBy: 'meera', note: 'paid by mother too' }
-    const twice = confirm(orderId, '523504870450', '--double', '--by', told.toldBy, '--note', told.note)
+    const reported = { toldBy: 'meera', note: 'paid by mother too' }
+    const twice = confirm(orderId, '523504870450', '--double', '--by', reported.toldBy, '--note', reported.note)
     const kept = { status: 'SUCCESS', changed: false, exception: 'double payment' }
     expect(await json(...twice)).toEqual({ orderId, ...kept })
     const { utr, exceptions } = await json('show', '--order-id', orderId)
-    const exception = { kind: 'double payment', status: 'SUCCESS', utr: '523504870450', ...told }
+    const exception = { kind: 'double payment', status: 'SUCCESS', utr: '523504870450', ...reported }
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 

@@ -25,7 +25,7 @@ beforeAll(async () => {
 const order = async ({ mid, key }: typeof chai, amount: string): Promise<string> =>
   (await post(service.app, CREATE, intentFields(mid, { amount }), key)).body.data.orderId
 
-const tell = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
+const report = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
   expect((await notify(service, notification(orderId, changes))).status).toBe(200)
 
 /** Runs `ops today` with `args` at the time of the service’s clock. */
@@ -73,22 +73,22 @@ describe('ops today', () => {
   it('ops today counts the orders of the IST day by hour and by merchant, with amounts to the paisa', async () => {
     const { clock } = service
     clock.set('2026-03-31T18:29:59.999Z')
-    await tell(await order(chai, '1000.00'), { amount: 1000, UTR: newUtr() })
+    await report(await order(chai, '1000.00'), { amount: 1000, UTR: newUtr() })
     // Midnight IST.
     clock.set('2026-03-31T18:30:00.000Z')
-    await tell(await order(chai, '10.10'), { amount: 10.1, UTR: newUtr() })
-    await tell(await order(chai, '10.20'), { amount: 10.2, UTR: newUtr() })
+    await report(await order(chai, '10.10'), { amount: 10.1, UTR: newUtr() })
+    await report(await order(chai, '10.20'), { amount: 10.2, UTR: newUtr() })
     // 09:05 IST.
     clock.set('2026-04-01T03:35:00.000Z')
     await order(books, '300')
-    await tell(await order(books, '40'), { status: 'FAIL', amount: 40, UTR: undefined })
-    await tell(await order(books, '5'), { status: 'REJECT', amount: 5, UTR: undefined })
+    await report(await order(books, '40'), { status: 'FAIL', amount: 40, UTR: undefined })
+    await report(await order(books, '5'), { status: 'REJECT', amount: 5, UTR: undefined })
     const closed = await order(books, '7')
     expect((await post(service.app, CANCEL, { mid: 'BOOKS', order_id: closed }, books.key)).status).toBe(200)
     // 10:00 IST, after the first orders have expired.
     clock.set('2026-04-01T04:30:00.000Z')
     await order(chai, '2.00')
-    await tell(await order(books, '9'), { status: 'FAIL', amount: 9, UTR: undefined })
+    await report(await order(books, '9'), { status: 'FAIL', amount: 9, UTR: undefined })
     expect((await notify(service, notification('0'.repeat(32)))).status).toBe(404)
 
     const shown = await today('--json', '--by-merchant')
@@ -166,7 +166,7 @@ describe('ops today', () => {
               ('CHAI', 'return-call', 'return call', null, null, now(), '2026-04-05T03:00:00Z', null, null)`,
     )
     const { rows: orders } = await db.query(`select order_id from payment_intents where mid = 'CHAI' order by order_id`)
-    const [paidOrderId, toldOrderId, earlierOrderId, weekOldOrderId] = orders.map(({ order_id }) => order_id)
+    const [paidOrderId, reportedOrderId, earlierOrderId, weekOldOrderId] = orders.map(({ order_id }) => order_id)
     await db.query(
       `insert into webhook_deliveries
          (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at, attempts, attempted_at, delivered_at)
@@ -174,7 +174,7 @@ describe('ops today', () => {
               ('CHAI', 'return-call', $2, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-04-05T05:00:00Z', now()),
               ('CHAI', 'return-call', $3, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-03-29T05:59:59Z', null),
               ('CHAI', 'return-call', $4, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-03-29T06:00:01Z', null)`,
-      [paidOrderId, toldOrderId, earlierOrderId, weekOldOrderId],
+      [paidOrderId, reportedOrderId, earlierOrderId, weekOldOrderId],
     )
     await db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, undone_at, undone_by)

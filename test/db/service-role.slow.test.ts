@@ -238,15 +238,15 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     onTestFinished(() => connection.end())
     return connection
   }
-  const tell = (order: Order, status: 'SUCCESS' | 'FAIL') =>
+  const report = (order: Order, status: 'SUCCESS' | 'FAIL') =>
     createRefundUpdates(service.pools.due).record(
       order.refund,
       { status, reference: 'ARN1' },
       'notification',
       service.clock.now(),
     )
-  const succeeded = (order: Order) => tell(order, 'SUCCESS')
-  const failed = (order: Order) => tell(order, 'FAIL')
+  const succeeded = (order: Order) => report(order, 'SUCCESS')
+  const failed = (order: Order) => report(order, 'FAIL')
   const taken = async ({ refund }: Order) => asOwner(setRefund(refund, `acquirer_refund_id = 'A1', sent_at = now()`))
   const own = async (order: Order) => run(service.databaseUrl, insertRefund(order, OWN))
   const named = ({ utr }: Order) =>
@@ -397,14 +397,14 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     const { rows } = await second.query('select pg_backend_pid() as pid')
     await first.query('begin')
     await first.query(insertRefund(order))
-    const told = second.query(insertRefund(order)).then(
+    const reported = second.query(insertRefund(order)).then(
       () => 'stored',
       ({ code }) => code,
     )
     const LOCKED = `select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'`
     await expect.poll(async () => (await service.db.query(LOCKED, [rows[0].pid])).rowCount).toBe(1)
     await first.query('commit')
-    expect(await told).toBe(AGAINST_A_RULE)
+    expect(await reported).toBe(AGAINST_A_RULE)
   })
 
   it('the database rejects a refund in a transaction whose snapshot is older than another refund', async () => {

@@ -61,8 +61,8 @@ export async function startReceivers(conducts: Record<string, Conduct>) {
     strays,
     add(name: string): Receiver {
       const path = `/${encodeURIComponent(name)}`
-      const heard = { events: new Map(), calls: 0, underWay: 0, mostUnderWay: 0, faults: [], isHealed: false }
-      const receiver: Receiver = { name, url: origin + path, secrets: [], ...heard }
+      const received = { events: new Map(), calls: 0, underWay: 0, mostUnderWay: 0, faults: [], isHealed: false }
+      const receiver: Receiver = { name, url: origin + path, secrets: [], ...received }
       receivers.set(path, receiver)
       return receiver
     },

@@ -15,7 +15,7 @@ import { loseNotifications } from './faults/lose-notifications.ts'
 import { nextAcquirer } from './faults/next-acquirer.ts'
 import { slowAcquirer } from './faults/slow-acquirer.ts'
 import { slowClients } from './faults/slow-clients.ts'
-import { tellShops } from './faults/tell-shops.ts'
+import { notifyMerchants } from './faults/tell-shops.ts'
 import { waitInQueues } from './faults/wait-in-queues.ts'
 import type { Stage } from './stage.ts'
 import { printTable } from './table.ts'
@@ -34,7 +34,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   cashfree: loseNotifications('cashfree'),
   'slow-acquirer': slowAcquirer,
   'next-acquirer': nextAcquirer,
-  webhooks: tellShops,
+  webhooks: notifyMerchants,
   refunds: killRefunds,
   queues: waitInQueues,
 }

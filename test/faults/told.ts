@@ -3,7 +3,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import type { Receiver } from './receivers.ts'
 
 /** The receiver of the events of `mid`: of all events if `isWhole`, otherwise of some. */
-export type Told = { mid: string; receiver: Receiver; isWhole: boolean }
+export type Notified = { mid: string; receiver: Receiver; isWhole: boolean }
 
 type Order = {
   mid: string
@@ -23,9 +23,9 @@ type Event = {
 }
 
 /** Compares the events of every receiver with the stored payments, and returns the contradictions. */
-export async function untold(db: Database, told: Told[]): Promise<{ broken: string[]; events: number }> {
+export async function undelivered(db: Database, notified: Notified[]): Promise<{ broken: string[]; events: number }> {
   const { rows } = await db.query<Order>(ORDERS, [
-    told.map(({ mid }) => mid),
+    notified.map(({ mid }) => mid),
     `${EXPIRY_GRACE_MINUTES} minutes`,
     `${STORING_LIMIT_MS} milliseconds`,
   ])
@@ -37,7 +37,7 @@ export async function untold(db: Database, told: Told[]): Promise<{ broken: stri
     faults.set(promise, fault)
   }
   let events = 0
-  for (const { mid, receiver, isWhole } of told) {
+  for (const { mid, receiver, isWhole } of notified) {
     const { name } = receiver
     events += receiver.events.size
     for (const fault of receiver.faults)
@@ -96,10 +96,10 @@ export async function untold(db: Database, told: Told[]): Promise<{ broken: stri
 }
 
 /** Adds the expiry of an order that was still open. The event of a late success may precede or follow it. */
-function withExpiry({ status, changes, late, is_final }: Order, told: string[]): string[] {
+function withExpiry({ status, changes, late, is_final }: Order, notified: string[]): string[] {
   const expired = 'expired'
   if (['PENDING', 'FAIL', 'REJECT'].includes(status)) return is_final ? [...changes, expired] : changes
-  const mayHave = status === 'SUCCESS' && late && !changes.includes('cancelled') && told.includes(expired)
+  const mayHave = status === 'SUCCESS' && late && !changes.includes('cancelled') && notified.includes(expired)
   return mayHave ? [...changes.slice(0, -1), expired, ...changes.slice(-1)] : changes
 }
 

@@ -35,7 +35,7 @@ it('the metrics count each payment once by status and source, and sum rupees to 
     const orderId = await newOrder('10.10')
     const failed = notification(orderId, { status: 'FAIL', amount: 10.1, UTR: undefined })
     const paid = notification(orderId, { amount: 10.1, UTR: newUtr() })
-    for (const told of [failed, failed, paid, paid]) expect((await notify(service, told)).status).toBe(200)
+    for (const reported of [failed, failed, paid, paid]) expect((await notify(service, reported)).status).toBe(200)
   }
   expect(await samplesOf('payments_total')).toMatchObject({
     '{status="SUCCESS",source="notification"}': 10,

@@ -298,7 +298,7 @@ describe.each(['webhook', 'acquirer'] as const)('outbound call of kind %s to any
       })
       const calls = Array.from({ length: response.length + 1 }, () => callTo(receiver, { kind, method: 'POST' }))
       for (const end of await Promise.all(calls)) {
-        expect(end).toSatisfy((told) => 'status' in told || /failed|broken/.test(told.failure))
+        expect(end).toSatisfy((reported) => 'status' in reported || /failed|broken/.test(reported.failure))
       }
       expect(receiver.connections).toBe(response.length + 1)
     },

@@ -78,11 +78,11 @@ it.each(REASONS.other?.slice(0, 18) ?? [])(
   (code) => {
     const failure = { reason: 'other', code }
     expect(ofSetu({ npciRespCode: code, npciErrCategory: 'TD' })?.failure).toEqual(failure)
-    const told = {
+    const reported = {
       payment_status: 'USER_DROPPED',
       error_details: { error_code_raw: code, error_reason: 'bank_rejected' },
     }
-    expect(ofCashfree(told)?.failure).toEqual(failure)
+    expect(ofCashfree(reported)?.failure).toEqual(failure)
   },
 )
 
@@ -211,9 +211,9 @@ describe('reason of a PhonePe payment', () => {
     ],
     [{ errorCode: 7, detailedErrorCode: { a: 1 } }, undefined],
     [{}, undefined],
-  ])('PhonePe’s fields %j mean the failure reason %j', (told, failure) => {
-    expect(ofPhonepe(told)).toMatchObject({ status: 'FAIL' })
-    expect(ofPhonepe(told)?.failure).toEqual(failure)
+  ])('PhonePe’s fields %j mean the failure reason %j', (reported, failure) => {
+    expect(ofPhonepe(reported)).toMatchObject({ status: 'FAIL' })
+    expect(ofPhonepe(reported)?.failure).toEqual(failure)
   })
 
   it('PhonePe’s failure reason is that of the attempt, otherwise that of its order', () => {

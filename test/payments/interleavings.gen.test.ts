@@ -26,16 +26,16 @@ const LOOK_SECONDS = 20
 const PAID_AT = '2026-03-31T18:29:59.000Z'
 
 /** The sources that may report a payment. */
-const TELLERS = ['notification', 'enquiry', 'day file', 'imported file', 'operator', 'operator of both'] as const
+const REPORTERS = ['notification', 'enquiry', 'day file', 'imported file', 'operator', 'operator of both'] as const
 
-type Telling = {
-  by: (typeof TELLERS)[number]
+type Reporting = {
+  by: (typeof REPORTERS)[number]
   order: 0 | 1
   status: 'SUCCESS' | 'FAIL' | 'REJECT'
   utr: string
   amount: 200 | 201
 }
-type Action = Telling | { by: 'merchant who cancels' | 'merchant that checks'; order: 0 | 1 } | { by: 'clock' }
+type Action = Reporting | { by: 'merchant who cancels' | 'merchant that checks'; order: 0 | 1 } | { by: 'clock' }
 /** `afterMs` is when it starts, counted from the first step. */
 type Step = { action: Action; afterMs: number }
 
@@ -53,32 +53,32 @@ beforeAll(async () => {
 })
 
 /** The result that a source receives: the response to a notification only says whether it was accepted. */
-type Told = Contradiction | 'taken' | 'changed' | 'unchanged'
+type Reported = Contradiction | 'taken' | 'changed' | 'unchanged'
 
-const toTold = (recorded: Recorded): Told =>
+const toReported = (recorded: Recorded): Reported =>
   'exception' in recorded ? recorded.exception : recorded.changed ? 'changed' : 'unchanged'
 
-const NOTIFIED: Record<string, Told> = {
+const NOTIFIED: Record<string, Reported> = {
   '200 Notification recorded': 'taken',
   '409 The amount differs from that of the order': 'amount differs',
   '409 This UTR was already used by another order': 'UTR of another order',
 }
 
-async function tell(orderIds: string[], { by, order, status, utr, amount }: Telling): Promise<Told> {
+async function sendReport(orderIds: string[], { by, order, status, utr, amount }: Reporting): Promise<Reported> {
   const orderId = orderIds[order] as string
   const report = { orderId, status, utr, amount: amount * 100, paidAt: new Date(PAID_AT) }
   const { now } = service.clock
   switch (by) {
     case 'notification': {
       const response = await notify(service, notification(orderId, { status, UTR: utr, amount, paidAt: PAID_AT }))
-      const told = NOTIFIED[`${response.status} ${response.body.msg}`]
-      if (told === undefined) throw new Error(`the response to a notification was ${response.text}`)
-      return told
+      const reported = NOTIFIED[`${response.status} ${response.body.msg}`]
+      if (reported === undefined) throw new Error(`the response to a notification was ${response.text}`)
+      return reported
     }
     case 'enquiry':
-      return toTold(await reports.record({ ...report, acquirer: { name: 'direct' } }, { source: 'enquiry', now }))
+      return toReported(await reports.record({ ...report, acquirer: { name: 'direct' } }, { source: 'enquiry', now }))
     case 'day file':
-      return toTold(await reports.record(report, { source: 'day file', now }))
+      return toReported(await reports.record(report, { source: 'day file', now }))
     case 'imported file': {
       const line = [orderId, status, utr, amount, PAID_AT].join()
       const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
@@ -91,7 +91,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
       // Like `payments confirm`, without and with --double.
       const saves = (kind: Contradiction) =>
         kind === 'UTR of another order' || (kind === 'double payment' && by === 'operator of both')
-      return toTold(await reports.record(report, { source: 'operator', now, person: 'Asha', saves }))
+      return toReported(await reports.record(report, { source: 'operator', now, person: 'Asha', saves }))
     }
   }
 }
@@ -101,7 +101,7 @@ async function look(): Promise<void> {
   await doWhatIsDue(expiries)
 }
 
-type Learned = { action: Action; told?: Told; response?: { status: number; said: string; utr: string } }
+type Learned = { action: Action; reported?: Reported; response?: { status: number; said: string; utr: string } }
 
 async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs }: Step): Promise<Learned> {
   if (afterMs > 0) await sleep(afterMs)
@@ -113,7 +113,7 @@ async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs 
     case 'merchant that checks':
       return { action, response: await ask(merchant, orderIds[action.order] as string, action.by) }
     default:
-      return { action, told: await tell(orderIds, action) }
+      return { action, reported: await sendReport(orderIds, action) }
   }
 }
 
@@ -205,8 +205,8 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
 
 /** Checks that the stored facts match the results that the sources and the merchant received. */
 function expectKept({ intents, payments, exceptions, attempts }: Stored, learned: Learned[]): void {
-  for (const { action, told, response } of learned) {
-    const reason = JSON.stringify({ action, told, response })
+  for (const { action, reported, response } of learned) {
+    const reason = JSON.stringify({ action, reported, response })
     if (response !== undefined && 'order' in action) {
       const [intent] = where(intents, { order: String(action.order) })
       const cancelled = where(intents, { order: String(action.order), cancelled: 'true' }).length
@@ -218,13 +218,13 @@ function expectKept({ intents, payments, exceptions, attempts }: Stored, learned
       if (response.said === 'FAIL Payment cancelled') expect(cancelled, reason).toBe(1)
       if (action.by === 'merchant who cancels') expect(response.said, reason).not.toMatch(/^PENDING/)
     }
-    if (told !== undefined && 'status' in action) {
+    if (reported !== undefined && 'status' in action) {
       const { by, status, utr } = action
       const order = String(action.order)
       const isPaidBy = where(intents, { order, status: 'SUCCESS' })[0]?.utr
-      const isKept = where(exceptions, { order, kind: told, status, utr }).length === 1
-      expect(told === 'amount differs', reason).toBe(action.amount === 201)
-      switch (told) {
+      const isKept = where(exceptions, { order, kind: reported, status, utr }).length === 1
+      expect(reported === 'amount differs', reason).toBe(action.amount === 201)
+      switch (reported) {
         case 'amount differs':
           // A mistyped confirmation by the operator is not stored.
           if (!by.startsWith('operator')) expect(isKept, reason).toBe(true)
@@ -258,7 +258,7 @@ const PAID_ALREADY = 'Payment already successful'
 
 /** Checks that at most one source receives the result `changed` for one change. */
 function expectOneChange(learned: Learned[]): void {
-  const changed = learned.filter(({ told }) => told === 'changed').map(({ action }) => action as Telling)
+  const changed = learned.filter(({ reported }) => reported === 'changed').map(({ action }) => action as Reporting)
   const made = changed.map(({ order, status, utr }) =>
     status === 'SUCCESS' ? `${order}` : `${order} ${status} ${utr}`,
   )
@@ -291,22 +291,23 @@ async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promis
 }
 
 /** The result of a repeated notification. */
-const REPEATED = (told: Told): Told => (told === 'amount differs' || told === 'UTR of another order' ? told : 'taken')
+const REPEATED = (reported: Reported): Reported =>
+  reported === 'amount differs' || reported === 'UTR of another order' ? reported : 'taken'
 
 const MERCHANTS = ['merchant who cancels', 'merchant that checks'] as const
 const order = fc.constantFrom(0, 0, 0, 1) as fc.Arbitrary<0 | 1>
-const telling: fc.Arbitrary<Telling> = fc
+const reporting: fc.Arbitrary<Reporting> = fc
   .record({
-    by: fc.constantFrom(...TELLERS),
+    by: fc.constantFrom(...REPORTERS),
     order,
     status: fc.constantFrom('SUCCESS', 'SUCCESS', 'SUCCESS', 'FAIL', 'REJECT'),
     utr: fc.constantFrom('A1', 'A1', 'A1', 'B2', 'B2', 'C3'),
     amount: fc.constantFrom(200, 200, 200, 200, 200, 200, 201),
   })
   // An operator only confirms payments.
-  .map((one) => ({ ...one, ...(one.by.startsWith('operator') && { status: 'SUCCESS' }) }) as Telling)
+  .map((one) => ({ ...one, ...(one.by.startsWith('operator') && { status: 'SUCCESS' }) }) as Reporting)
 const action: fc.Arbitrary<Action> = fc.oneof(
-  { weight: 8, arbitrary: telling },
+  { weight: 8, arbitrary: reporting },
   { weight: 2, arbitrary: fc.record({ by: fc.constantFrom(...MERCHANTS), order }) },
   { weight: 1, arbitrary: fc.constant({ by: 'clock' as const }) },
 )
@@ -331,9 +332,11 @@ it('a UTR pays once and a success is final, whatever is concurrently reported ab
       expectKept(found, learned)
       expectOneChange(learned)
       await expectStatuses(merchant, orderIds)
-      for (const { action, told } of learned) {
-        if (told === undefined || !('status' in action) || action.by.startsWith('operator')) continue
-        expect(await tell(orderIds, { ...action, by: 'notification' }), JSON.stringify(action)).toBe(REPEATED(told))
+      for (const { action, reported } of learned) {
+        if (reported === undefined || !('status' in action) || action.by.startsWith('operator')) continue
+        expect(await sendReport(orderIds, { ...action, by: 'notification' }), JSON.stringify(action)).toBe(
+          REPEATED(reported),
+        )
       }
       expect(await stored(merchant, orderIds), 'a repeat changes nothing').toEqual(found)
     }),

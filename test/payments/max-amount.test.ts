@@ -82,18 +82,18 @@ describe.each([
 
 it('applies the interface’s maximum amount unless another is set, and a new setting within 5 seconds', async () => {
   const merchant = await newMerchant(service.db)
-  const isTold = async (max: number) =>
+  const isNotified = async (max: number) =>
     expect((await sendForm(merchant, { amount: '500001' })).body.msg).toBe(strictRule(max))
-  await isTold(100_000)
+  await isNotified(100_000)
   const set = ['merchants', 'update', '--mid', merchant.mid, '--max-amount']
-  for (const [max, told] of [
+  for (const [max, reported] of [
     ['500000', 500_000],
     ['500', 500],
     ['default', 100_000],
   ] as const) {
     expect((await runOps(service.databaseUrl, [...set, max])).code).toBe(0)
     service.clock.advance(5)
-    await isTold(told)
+    await isNotified(reported)
   }
 })
 

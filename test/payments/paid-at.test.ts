@@ -108,9 +108,9 @@ describe('payment with an impossible time', () => {
 
 it('stores a failed attempt with a time in the future once, however often the acquirer reports it', async () => {
   const { orderId } = await newOrder()
-  const told = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: minutesFromNow(DAY) })
+  const reported = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: minutesFromNow(DAY) })
   for (let i = 0; i < 3; i++) {
-    await notify(service, told)
+    await notify(service, reported)
     service.clock.advance(1)
   }
   const { rows } = await service.db.query('select paid_at from payment_attempts where order_id = $1', [orderId])

@@ -25,14 +25,14 @@ it.skipIf(ON_CITUS)(
     try {
       await blocker.query('begin')
       await blocker.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
-      const told = notify(service, notification(orderId))
+      const reported = notify(service, notification(orderId))
       const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
       await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
       service.clock.advance(3)
       const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
       expect([body.status, body.txnStatus]).toEqual([true, 'FAIL'])
       await blocker.query('commit')
-      expect((await told).status).toBe(200)
+      expect((await reported).status).toBe(200)
     } finally {
       blocker.release(true)
     }
@@ -47,7 +47,7 @@ describe('a payment that only the daily transaction report contains, after its o
     // The test sends the webhooks.
     limits: { webhooks: { lookIntervalMs: 3_600_000 } },
   })
-  const told = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
+  const reported = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
 
   async function givenUp() {
     const merchant = await newMerchant(service.db)
@@ -60,10 +60,10 @@ describe('a payment that only the daily transaction report contains, after its o
   const end = () => service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
   const ask = async ({ mid, key, orderId }: Order, path = STATUS) =>
     (await post(service.app, path, { mid, order_id: orderId }, key)).body.txnStatus
-  const failToldAt = async ({ orderId }: Order) =>
+  const failureReportedAt = async ({ orderId }: Order) =>
     (await service.db.query('select failure_reported_at from payment_intents where order_id = $1', [orderId])).rows[0]
       .failure_reported_at
-  const untilKept = (order: Order) => vi.waitFor(async () => expect(await failToldAt(order)).not.toBeNull())
+  const untilKept = (order: Order) => vi.waitFor(async () => expect(await failureReportedAt(order)).not.toBeNull())
   const deliver = ({ mid }: Order) =>
     service.db.query('update webhook_deliveries set delivered_at = now(), due_at = null where mid = $1', [mid])
 
@@ -140,14 +140,14 @@ describe('a payment that only the daily transaction report contains, after its o
       'has a stored but undelivered webhook of the expiry',
       async () => {
         end()
-        await doWhatIsDue(told)
+        await doWhatIsDue(reported)
       },
     ],
     [
       'was notified by a webhook',
       async (order) => {
         end()
-        await doWhatIsDue(told)
+        await doWhatIsDue(reported)
         await deliver(order)
       },
     ],
@@ -182,7 +182,7 @@ describe('a payment that only the daily transaction report contains, after its o
     await ask(order)
     await load(order)
     expect(await ask(order)).toBe('SUCCESS')
-    expect(await failToldAt(order)).toEqual(first)
+    expect(await failureReportedAt(order)).toEqual(first)
   })
 
   it('checkPaymentStatus responds even if the time of its FAIL response cannot be stored', async () => {

@@ -88,8 +88,8 @@ describe('report of a failed attempt', () => {
     await fail(orderId, { UTR, code: 'Z9' })
     expect(await statusOf(orderId)).toMatchObject({ reason: 'wrong_pin' })
     // The event was already written, and contains the facts known at that time.
-    const told = await eventsOf(orderId)
-    expect(told.map(({ type, data }) => [type, data.reason])).toEqual([['payment.attempt_failed', 'other']])
+    const reported = await eventsOf(orderId)
+    expect(reported.map(({ type, data }) => [type, data.reason])).toEqual([['payment.attempt_failed', 'other']])
   })
 
   it('a report with a code that is no failure by itself changes nothing on the order', async () => {
@@ -109,7 +109,9 @@ describe('report of a failed attempt', () => {
 
   it('a daily transaction report may contain a reason or a code', async () => {
     const orders = [await newOrder(), await newOrder(), await newOrder()]
-    const lines = ['risk_declined,', ',Z9', ',96'].map((told, i) => `${orders[i]},FAIL,${newUtr()},200,,${told}`)
+    const lines = ['risk_declined,', ',Z9', ',96'].map(
+      (reported, i) => `${orders[i]},FAIL,${newUtr()},200,,${reported}`,
+    )
     const csv = `order_id,status,utr,amount,paid_at,reason,code\n${lines.join('\n')}\n`
     const result = await importDayFile(service.db, Readable.from([csv]), { now: service.clock.now })
     expect(result).toMatchObject({ recorded: 2, unchanged: 1 })

@@ -113,14 +113,14 @@ describe('a UTR that pays orders of two merchants', () => {
          values ($1, $2, 'x', 1, now(), 'first', 'direct', 'notification')`,
           [earlier.mid, utr],
         )
-        const told = pay(earlier.orderId, utr)
+        const reported = pay(earlier.orderId, utr)
         const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
         await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
         service.clock.advance(1)
         expect(await pay(later.orderId, utr)).toEqual(RECORDED)
         expect(await look()).toBe(0)
         await blocker.query('rollback')
-        expect(await told).toEqual(RECORDED)
+        expect(await reported).toEqual(RECORDED)
       } finally {
         blocker.release(true)
       }
@@ -178,12 +178,12 @@ describe('search for UTRs of two merchants', () => {
   }
 
   async function store(utr: string, heardAt: readonly string[]) {
-    for (const heard of heardAt) {
+    for (const received of heardAt) {
       const { mid } = await newMerchant(service.db)
       await service.db.query(
         `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
          values ($1, $2, $3, 12345, $4, 'first', 'direct', 'notification')`,
-        [mid, utr, heard, heard],
+        [mid, utr, received, received],
       )
     }
   }

@@ -75,11 +75,11 @@ const OCTOBER = ['--month', '2026-10']
 
 it('reconcile journal posts each movement to two ledgers, payments by day and payouts by bank reference', async () => {
   const { postings, total } = await jsonOn('2026-11-02', 'journal', ...OCTOBER, '--mid', mid)
-  const told = postings.map(
+  const reported = postings.map(
     ({ date, voucher, ledger, debit, credit, mid: of }: Record<string, string>) =>
       `${date} ${voucher}: ${ledger} ${debit} ${credit}${of === mid ? '' : of}`,
   )
-  expect(told).toEqual([
+  expect(reported).toEqual([
     '2026-10-01 BANK1: acquirer receivable 0.00 200.00',
     '2026-10-01 BANK1: bank 195.28 0.00',
     '2026-10-01 BANK1: fees 4.00 0.00',
@@ -116,10 +116,10 @@ it('reconcile journal --csv writes date, voucher, ledger, debit and credit, and 
 
 it("reconcile statement lists every movement from opening to closing balance with the merchant's own order_id", async () => {
   const { lines } = await jsonOn('2026-11-02', 'statement', '--mid', mid, ...OCTOBER)
-  const told = lines.map((line: Record<string, string | null>) =>
+  const reported = lines.map((line: Record<string, string | null>) =>
     [line.day, line.kind, line.merchantOrderId, line.reference, line.amount, line.balance].filter(Boolean).join(' '),
   )
-  expect(told).toEqual([
+  expect(reported).toEqual([
     '2026-10-01 opening 0.00 200.00',
     '2026-10-01 payout BANK1 -195.28 4.72',
     '2026-10-01 fee BANK1 -4.00 0.72',

@@ -42,13 +42,13 @@ const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 const bookOn = async (day: string, days: string[]) => (await jsonOn(day, ...days, '--mid', mid)).merchants[0]
 
 /** Stores a payment of ₹200 that was reported on `toldOn`. */
-async function pay(utr: string, day: string, { toldOn = day, source = 'notification' } = {}): Promise<string> {
+async function pay(utr: string, day: string, { reportedOn = day, source = 'notification' } = {}): Promise<string> {
   count += 1
-  const [paidAt, toldAt] = [at(day), at(toldOn)]
+  const [paidAt, reportedAt] = [at(day), at(reportedOn)]
   const orderId = orderIdsBegin(paidAt) + String(count).padStart(20, '0')
   await storeReports(db, {
     intents: [[mid, orderId, 200, 0, paidAt, 'SUCCESS', utr]],
-    payments: [[mid, utr, orderId, 200_00, paidAt, toldAt, 'first', source]],
+    payments: [[mid, utr, orderId, 200_00, paidAt, reportedAt, 'first', source]],
     exceptions: [],
   })
   return orderId
@@ -169,7 +169,7 @@ describe('a closed month', () => {
     expect(row).toMatchObject({ day: '2026-10-20', importId: imported, exceptionId: null })
     await undo(imported, '2026-11-07')
     expect(await changesOn('2026-11-07')).toBeNull()
-    const orderId = await pay('CP3', '2026-10-12', { toldOn: '2026-11-08', source: 'day file' })
+    const orderId = await pay('CP3', '2026-10-12', { reportedOn: '2026-11-08', source: 'day file' })
     const figures = ['payments 2 → 3', 'paid 400.00 → 600.00']
     const rows = ['recorded payment CP3 200.00']
     const reported = { figures: [...figures, 'carriedForward 0.00 → 200.00', 'differences 2 → 3'], rows }
@@ -353,11 +353,11 @@ describe('a closed month', () => {
     await settle('2026-11-13', 'O3', { amount: 150_00, paymentUtr: 'O3' })
     await jsonOn('2026-11-05', 'close', '--month', '2026-10')
     const found = await jsonOn('2026-11-20', 'differences')
-    const told = found.differences.map(({ day, ageDays, kind, owed, merchantOrderId }: Record<string, unknown>) => [
+    const report = found.differences.map(({ day, ageDays, kind, owed, merchantOrderId }: Record<string, unknown>) => [
       ...[day, ageDays, kind, owed],
       typeof merchantOrderId,
     ])
-    expect({ ...found, differences: told }).toEqual({
+    expect({ ...found, differences: report }).toEqual({
       differences: [
         ['2026-10-05', 46, 'missing settlement', '200.00', 'string'],
         ['2026-10-06', 45, 'unknown payment', '-200.00', 'object'],
@@ -684,7 +684,7 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
     return findingsOf(db, asked)
   }
   const made = await read()
-  await pay('LP1', '2026-10-05', { toldOn: '2026-10-10', source: 'day file' })
+  await pay('LP1', '2026-10-05', { reportedOn: '2026-10-10', source: 'day file' })
   await except('double payment', 'LX', '2026-10-10')
   await undo(wrong, '2026-10-10')
   await settle('2026-10-02', 'LN2', { paymentUtr: 'LP2', importedOn: '2026-10-10' })

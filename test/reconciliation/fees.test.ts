@@ -48,8 +48,8 @@ const kept = (fee: number, tax: number, gross = 200_00) => ({ amount: gross - fe
 /** Stores payments, and settlement lines on `day` with the fee and tax that the bank deducted. */
 async function settle(paidOn: string, day: string, rows: Record<string, Partial<Row>>): Promise<void> {
   for (const utr of Object.keys(rows)) await pay(utr, paidOn)
-  const told = Object.entries(rows).map(([utr, row]) => ({ mid, utr, day, amount: 200_00, ...row }))
-  await importRows(db, told, at(day))
+  const reported = Object.entries(rows).map(([utr, row]) => ({ mid, utr, day, amount: 200_00, ...row }))
+  await importRows(db, reported, at(day))
 }
 
 it('reconcile fees lists a line that exceeds the contract by two paise, but not one that exceeds it by one paisa or states no fee', async () => {

@@ -88,8 +88,8 @@ const SETTLED: Record<string, Plant> = {
     const [day, won, lost] = [later(order.due, 2), later(order.due, 5), later(order.due, 8)]
     charge(order, day, { until: won })
     again(order, 'W', won)
-    const told = [`settled on ${order.due}`, `reversed on ${day}`, `paid again on ${won}`, `reversed on ${lost}`]
-    const history = told.map((one) => `${one} by import of ${one.slice(-10)}`).join(', ')
+    const reported = [`settled on ${order.due}`, `reversed on ${day}`, `paid again on ${won}`, `reversed on ${lost}`]
+    const history = reported.map((one) => `${one} by import of ${one.slice(-10)}`).join(', ')
     charge(order, lost, { name: 'CC', cause: `${TAKEN}; ${history}` })
   },
   'duplicate settlement': ({ twice }, order, first) => twice(order, first, later(order.due, (order.number % 2) + 1)),
@@ -277,7 +277,7 @@ export const namesByPayment = Object.keys({ ...SETTLED, ...UNSETTLED })
  */
 export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): void {
   const maker = { ...made, ...refundDays(made) }
-  const { nextBankDay: nextUntold } = bankDaysAt(days.from)
+  const { nextBankDay: nextUnreported } = bankDaysAt(days.from)
   for (const [index, day] of daysOf(days.from, days.to).entries()) {
     const name = isUnsettled(day) ? '' : (plants.get(index) ?? '')
     for (let count = 0; count < perDay; count++) {
@@ -287,9 +287,9 @@ export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): voi
       if (count === 0) (plant ?? SETTLED[name])?.(maker, order, first)
       if (plant !== undefined) continue
       // The payment appears to be due on the holiday until the holiday is entered.
-      const due = nextUntold(day)
-      const toldOn = LATE_HOLIDAYS.find(({ days }) => days.includes(due))?.toldOn ?? ''
-      const until = order.due < toldOn ? order.due : toldOn
+      const due = nextUnreported(day)
+      const reportedOn = LATE_HOLIDAYS.find(({ days }) => days.includes(due))?.reportedOn ?? ''
+      const until = order.due < reportedOn ? order.due : reportedOn
       if (due !== order.due) maker.missing({ ...order, due }, { until })
     }
   }

@@ -263,16 +263,16 @@ export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): 
     for (const order of payout.named) maker.settle(order)
     if (payout.line) maker.line({ ...payout.line, gross: payout.total })
   }
-  seemUntold(payouts, maker.sumsDiffer)
+  seemUnreported(payouts, maker.sumsDiffer)
 }
 
 /** Until a late holiday is entered, its payout appears to be missing, and the next one too large. */
-function seemUntold(payouts: readonly Payout[], sumsDiffer: BySums['sumsDiffer']): void {
-  const { previousBankDay: previous, nextBankDay: nextUntold } = bankDaysAt('2026-01-01')
-  for (const { days, toldOn: until } of LATE_HOLIDAYS) {
+function seemUnreported(payouts: readonly Payout[], sumsDiffer: BySums['sumsDiffer']): void {
+  const { previousBankDay: previous, nextBankDay: nextUnreported } = bankDaysAt('2026-01-01')
+  for (const { days, reportedOn: until } of LATE_HOLIDAYS) {
     const payout = payouts.find(({ day }) => day === later(days[0] as string))
     for (const day of payout === undefined ? [] : [...days, payout.day]) {
-      const orders = payout?.orders.filter((order) => nextUntold(order.day) === day) ?? []
+      const orders = payout?.orders.filter((order) => nextUnreported(order.day) === day) ?? []
       const paid = orders.reduce((sum, { amount }) => sum + amount, 0)
       sumsDiffer({ day, paid }, day === payout?.day ? payout.total : 0, { previous, until })
     }

@@ -2,7 +2,7 @@ import { addDays, countDays, type Days } from '../../src/books/ledger/bank-days.
 import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
 import { toDecimalText } from '../../src/platform/money.ts'
 import { istMoment } from './rows.ts'
-import { ALWAYS, bankDaysAt, type Known, type Line, type Payment, type Story, type Told } from './story.ts'
+import { ALWAYS, bankDaysAt, type Known, type Line, type Payment, type Reported, type Story } from './story.ts'
 
 /*
  * Stories of payments and settlement files with injected discrepancies. Each defines the facts that become known, and which
@@ -85,7 +85,7 @@ function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>)
   function except(
     kind: string,
     { orderId, utr, amount, day, at }: Pick<Order, 'orderId' | 'utr' | 'amount' | 'day' | 'at'>,
-    { receivedAt = at, madeOn = day, ...more }: Partial<Told>,
+    { receivedAt = at, madeOn = day, ...more }: Partial<Reported>,
   ) {
     const from = new Date(receivedAt.getTime() + 330 * 60_000).toISOString().slice(0, 10)
     const about = { kind, orderId, utr, amount, day, at, receivedAt, from, madeOn, resolvedOn: lastWord(days) }

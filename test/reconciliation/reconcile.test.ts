@@ -30,7 +30,7 @@ beforeEach(async () => {
 const pay = (
   utr: string,
   paidAt: Date,
-  { owner = mid, ...rest }: { madeAt?: Date; toldAt?: Date; owner?: string } = {},
+  { owner = mid, ...rest }: { madeAt?: Date; reportedAt?: Date; owner?: string } = {},
 ) => storePaidOrder(db, { mid: owner, utr, paidAt, ...rest })
 
 type Settling = { amount?: string; fee?: string; tax?: string; paymentUtr?: string; status?: string }
@@ -216,9 +216,9 @@ describe('payments', () => {
 
   it("reconcile dates a payment on the bank's day, otherwise on the day of its report, like fetchTransactionList", async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
-    const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), toldAt: at('2026-11-12') })
+    const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), reportedAt: at('2026-11-12') })
     await except('late payment', 'P3', late, at('2026-11-12'))
-    await pay('P4', at('2026-11-16'), { madeAt: at('2026-11-16', '11:59:00'), toldAt: at('2026-11-18') })
+    await pay('P4', at('2026-11-16'), { madeAt: at('2026-11-16', '11:59:00'), reportedAt: at('2026-11-18') })
     await db.query(
       `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
        values ($1, 'P5', $2, 20000, $3, 'first', 'direct', 'notification')`,

@@ -23,7 +23,7 @@ export async function storeStories(
   const lines = stories.flatMap((story) => story.lines.map((line) => ({ ...line, mid: story.mid })))
   const undos = new Map<string, number[]>()
   for (let day = from; day <= to; day = addDays(day, 1)) {
-    for (const late of LATE_HOLIDAYS) if (late.toldOn === day) await holidays(late.days, istMoment(day, '08:00:00'))
+    for (const late of LATE_HOLIDAYS) if (late.reportedOn === day) await holidays(late.days, istMoment(day, '08:00:00'))
     for (const importId of undos.get(day) ?? []) {
       const undo = { now: istMoment(day, '10:00:00'), person: 'asha' }
       const undone = await inTransaction(db, (client) => undoImport(client, importId, undo))

@@ -63,7 +63,7 @@ export type Refund = Known & {
   reference: string
 }
 
-export type Told = Known & {
+export type Reported = Known & {
   kind: string
   orderId: string
   utr: string
@@ -76,18 +76,18 @@ export type Told = Known & {
   madeOn: string
 }
 
-export type Story = { mid: string; payments: Payment[]; lines: Line[]; refunds: Refund[]; exceptions: Told[] }
+export type Story = { mid: string; payments: Payment[]; lines: Line[]; refunds: Refund[]; exceptions: Reported[] }
 
 export const HOLIDAYS = ['2026-04-03', '2026-04-14', '2026-05-01', '2026-05-27']
 /** Holidays that the operator enters after they have passed: before a fourth Saturday, and before a second one. */
 export const LATE_HOLIDAYS = [
-  { days: ['2026-04-23', '2026-04-24'], toldOn: '2026-04-29' },
-  { days: ['2026-06-12'], toldOn: '2026-06-17' },
+  { days: ['2026-04-23', '2026-04-24'], reportedOn: '2026-04-29' },
+  { days: ['2026-06-12'], reportedOn: '2026-06-17' },
 ]
 const calendars = new Map<number, ReturnType<typeof createBankDays>>()
 /** Returns the calendar as known at the end of the day. */
 export function bankDaysAt(today: string) {
-  const late = LATE_HOLIDAYS.filter(({ toldOn }) => toldOn <= today).flatMap(({ days }) => days)
+  const late = LATE_HOLIDAYS.filter(({ reportedOn }) => reportedOn <= today).flatMap(({ days }) => days)
   const calendar = calendars.get(late.length) ?? createBankDays(new Set([...HOLIDAYS, ...late]))
   calendars.set(late.length, calendar)
   return calendar
@@ -107,12 +107,12 @@ export function knownAt(story: Story, today: string) {
     .map((line) => lineOf(line, today))
     .sort(byTime)
   const linesOf = groupBy(lines, ({ item }) => item)
-  const told = story.exceptions
+  const reported = story.exceptions
     .filter(isKnown)
-    .map((one) => toldOf(one, today))
+    .map((one) => reportedOf(one, today))
     .sort(openFirst)
-  const exceptions = told.filter((one) => !isUnknownOrder(one))
-  const explaining = told.filter((one) => !isUnknownOrder(one) || linesOf.has(one.utr))
+  const exceptions = reported.filter((one) => !isUnknownOrder(one))
+  const explaining = reported.filter((one) => !isUnknownOrder(one) || linesOf.has(one.utr))
   const named = new Set([...payments, ...explaining.filter((one) => !isFailure(one))].map(({ utr }) => utr))
   const namesNothing = ({ namesPayment, item }: (typeof lines)[number]) => !namesPayment && !named.has(item)
   const settledBy = ({ utr, at }: Payment) =>
@@ -228,10 +228,10 @@ type KnownLine = ReturnType<typeof lineOf>
 const byTime = (a: KnownLine, b: KnownLine) => a.at.getTime() - b.at.getTime() || (a.utr < b.utr ? -1 : 1)
 
 /** Identifies an exception by its UTR. */
-const toldOf = ({ utr, resolvedOn, ...one }: Told, today: string): MoneyException & { receivedAt: Date } => ({
+const reportedOf = ({ utr, resolvedOn, ...one }: Reported, today: string): MoneyException & { receivedAt: Date } => ({
   ...{ ...one, utr, exceptionId: `of ${utr}`, resolution: resolvedOn <= today ? 'seen to' : null },
 })
-const openFirst = (a: ReturnType<typeof toldOf>, b: ReturnType<typeof toldOf>) =>
+const openFirst = (a: ReturnType<typeof reportedOf>, b: ReturnType<typeof reportedOf>) =>
   Number(a.resolution !== null) - Number(b.resolution !== null) || a.receivedAt.getTime() - b.receivedAt.getTime()
 
 /** Returns the judged sums and discrepancies of these days at the end of `today`, without an operator's entries. */

@@ -12,7 +12,13 @@ const { service, bank } = await startServiceWithBank({ asServiceRole: true })
 const merchant = await newSetuMerchant(service)
 
 /** Reports a refund that the acquirer has initiated itself. */
-const tell = (orderId: string, utr: string | undefined, id: string, status: RefundStatus = 'SUCCESS', by = 'setu') =>
+const sendReport = (
+  orderId: string,
+  utr: string | undefined,
+  id: string,
+  status: RefundStatus = 'SUCCESS',
+  by = 'setu',
+) =>
   createRefundUpdates(service.pools.reports).recordNotification(
     by,
     { acquirerInitiated: true, orderId, utr, status, id, amount: 200_00, reference: `ARN${id}` },
@@ -29,7 +35,7 @@ async function paidLate() {
   const closes = bank.countOf('expireDqr')
   await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
   await until('the close has failed', () => bank.countOf('expireDqr') > closes)
-  return { orderId, utr: payment.rrn, hear: () => bank.sendEvent(bank.eventOf(qr, payment)) }
+  return { orderId, utr: payment.rrn, receive: () => bank.sendEvent(bank.eventOf(qr, payment)) }
 }
 
 const exceptionsOf = async (orderId: string) =>
@@ -48,19 +54,19 @@ const refundsOf = async (orderId: string) =>
   (await service.db.query(`select status, utr, created_by from refunds where order_id = $1`, [orderId])).rows
 
 it('stores an acquirer’s own refund of a late payment once and resolves the exception, however often it is notified', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  expect(await hear()).toBe(200)
+  const { orderId, utr, receive } = await paidLate()
+  expect(await receive()).toBe(200)
   expect(await exceptionsOf(orderId)).toEqual([{ kind: 'late payment', reason: null }])
   const id = unique('own')
-  await tell(orderId, utr, id, 'PENDING')
+  await sendReport(orderId, utr, id, 'PENDING')
   expect(await refundsOf(orderId)).toEqual([{ status: 'PENDING', utr, created_by: 'acquirer' }])
-  const told = await Promise.all(Array.from({ length: 8 }, () => tell(orderId, utr, id)))
-  expect(told.filter((one) => one?.changed)).toHaveLength(1)
+  const reported = await Promise.all(Array.from({ length: 8 }, () => sendReport(orderId, utr, id)))
+  expect(reported.filter((one) => one?.changed)).toHaveLength(1)
   expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
   expect(await exceptionsOf(orderId)).toEqual([
     { kind: 'late payment', reason: `the refund succeeded, reference ARN${id}` },
   ])
-  const ourRefundId = told[0]?.refund?.ourRefundId as string
+  const ourRefundId = reported[0]?.refund?.ourRefundId as string
   expect(await findRefund(service.db, merchant.mid, { ourRefundId })).toMatchObject({
     acquirerRefundId: id,
     dueAt: null,
@@ -68,40 +74,40 @@ it('stores an acquirer’s own refund of a late payment once and resolves the ex
 })
 
 it('stores an acquirer’s own refund once, even if a later notification has its id in capitals', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
   const id = unique('own')
-  await tell(orderId, utr, id, 'PENDING')
-  await tell(orderId, utr, id.toUpperCase())
+  await sendReport(orderId, utr, id, 'PENDING')
+  await sendReport(orderId, utr, id.toUpperCase())
   expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
 })
 
 it('leaves an acquirer’s own refund without a final status to the operator, since its status cannot be checked by the service’s id', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
-  const told = await tell(orderId, utr, unique('own'), 'PENDING')
-  expect(await isLeftToPerson(service.db, told?.refund as Refund)).toBe(true)
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
+  const reported = await sendReport(orderId, utr, unique('own'), 'PENDING')
+  expect(await isLeftToPerson(service.db, reported?.refund as Refund)).toBe(true)
 })
 
 it('stores an acquirer’s own refund once if several concurrent notifications report it first', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
   const id = unique('own')
-  await Promise.all(Array.from({ length: 8 }, () => tell(orderId, utr, id)))
+  await Promise.all(Array.from({ length: 8 }, () => sendReport(orderId, utr, id)))
   expect(await refundsOf(orderId)).toHaveLength(1)
 })
 
 it('treats an acquirer’s own refund as unknown until its payment is reported', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  expect(await tell(orderId, utr, 'early')).toBeUndefined()
-  expect(await hear()).toBe(200)
-  expect(await tell(orderId, utr, 'early')).toMatchObject({ changed: true })
+  const { orderId, utr, receive } = await paidLate()
+  expect(await sendReport(orderId, utr, 'early')).toBeUndefined()
+  expect(await receive()).toBe(200)
+  expect(await sendReport(orderId, utr, 'early')).toMatchObject({ changed: true })
 })
 
 it('assigns an acquirer’s own refund without a payment identifier to the order’s own payment', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
-  expect(await tell(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
+  expect(await sendReport(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
   expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
 })
 
@@ -109,22 +115,22 @@ it.each([
   ['of an unknown order', 'f'.repeat(32), 'setu'],
   ['of an order of another acquirer', undefined, 'cashfree'],
 ])('does not store an acquirer’s own refund %s', async (_what, other, acquirer) => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
-  expect(await tell(other ?? orderId, utr, unique('own'), 'SUCCESS', acquirer)).toBeUndefined()
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
+  expect(await sendReport(other ?? orderId, utr, unique('own'), 'SUCCESS', acquirer)).toBeUndefined()
   expect(await refundsOf(orderId)).toEqual([])
 })
 
 it('includes an acquirer’s own refund in the refunded sum of its payment', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
-  await tell(orderId, utr, unique('own'))
-  expect(await tell(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
+  await sendReport(orderId, utr, unique('own'))
+  expect(await sendReport(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
 })
 
 it('stores an acquirer’s own refunds of one payment up to the number that a merchant may have', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
   const report = (amount: number, status: RefundStatus) =>
     createRefundUpdates(service.pools.reports).recordNotification(
       'setu',
@@ -138,9 +144,9 @@ it('stores an acquirer’s own refunds of one payment up to the number that a me
 })
 
 it('stores no exception for an acquirer’s own refund that exceeds the payment but failed, since no money has moved', async () => {
-  const { orderId, utr, hear } = await paidLate()
-  await hear()
-  await tell(orderId, utr, unique('own'))
-  expect(await tell(orderId, utr, unique('own'), 'FAIL')).toEqual({ changed: false })
+  const { orderId, utr, receive } = await paidLate()
+  await receive()
+  await sendReport(orderId, utr, unique('own'))
+  expect(await sendReport(orderId, utr, unique('own'), 'FAIL')).toEqual({ changed: false })
   expect(await refundsOf(orderId)).toHaveLength(1)
 })

@@ -73,8 +73,8 @@ describe('refund update', () => {
     expect(words.filter((word) => word?.changed)).toHaveLength(1)
     expect(words[0]?.refund).toMatchObject({ status: 'SUCCESS', reference: SUCCESS.reference, dueAt: null })
     const { mid, refundId, ourRefundId, merchantOrderId } = refund
-    const [, told, ...others] = await messagesOf(orderId)
-    expect(told).toEqual({
+    const [, reported, ...others] = await messagesOf(orderId)
+    expect(reported).toEqual({
       type: 'refund.succeeded',
       timestamp: service.clock.now().toISOString(),
       data: {
@@ -104,14 +104,14 @@ describe('refund update', () => {
 
   it('returns in checkRefundStatus why a refund failed, in at most 200 printable characters, and only then', async () => {
     const refund = await newRefund(await newPaid())
-    const told = async () =>
+    const reported = async () =>
       (await post(service.app, REFUND_STATUS, { mid: refund.mid, refund_id: refund.refundId }, merchant.key)).body.data
     await service.db.query(`update refunds set reason = 'unsure' where our_refund_id = $1`, [refund.ourRefundId])
-    expect(await told()).toMatchObject({ txnStatus: 'PENDING', reason: '' })
+    expect(await reported()).toMatchObject({ txnStatus: 'PENDING', reason: '' })
     await end(refund, { ...FAIL, reason: ` R21\u0000\n\u202eतीन ${'é'.repeat(300)}` })
-    expect(await told()).toMatchObject({ txnStatus: 'FAIL', reason: `R21 तीन ${'é'.repeat(192)}` })
+    expect(await reported()).toMatchObject({ txnStatus: 'FAIL', reason: `R21 तीन ${'é'.repeat(192)}` })
     await end(refund, SUCCESS)
-    expect(await told()).toMatchObject({ txnStatus: 'SUCCESS', reason: '' })
+    expect(await reported()).toMatchObject({ txnStatus: 'SUCCESS', reason: '' })
   })
 
   it('stores an exception for the operator if a refund’s success exceeds the paid amount', async () => {

@@ -164,13 +164,13 @@ it('settlements import stores every version of a settlement, so that its state a
      values ($1, 'OLD', 1000, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
     [mid],
   )
-  const told = [line('OLD', { fee: '1.00' }), line('U1'), line('U2'), line('U2', { amount: '-5.00' })]
+  const reported = [line('OLD', { fee: '1.00' }), line('U1'), line('U2'), line('U2', { amount: '-5.00' })]
   const steps = [
     async () => undefined,
     () => load(file(line('U1', { status: 'PENDING' })), at(1)),
-    () => load(file(...told), at(2)),
+    () => load(file(...reported), at(2)),
     () => undo(2, 'ravi', at(3)),
-    () => load(file(...told), at(4)),
+    () => load(file(...reported), at(4)),
     () => load(file(line('U2', { status: 'FAILED' })), at(5)),
     // The clock of this import is behind.
     () => load(file(line('U2', { status: 'FAILED', fee: '2.00' })), at(4)),

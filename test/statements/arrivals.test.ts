@@ -74,10 +74,10 @@ function statement(lines: Line[]): string {
   const all = [rent('2026-08-01'), ...lines, rent('2026-08-25')]
   return [
     'Date,Narration,Ref No,Debit,Credit,Balance',
-    ...all.map(({ day, text, reference, amount, balance: told }) => {
+    ...all.map(({ day, text, reference, amount, balance: reported }) => {
       balance += amount
       const [debit, credit] = amount < 0 ? [-amount, ''] : ['', amount]
-      return [inIndia(day), text, reference, debit, credit, told ?? balance.toFixed(2)].join()
+      return [inIndia(day), text, reference, debit, credit, reported ?? balance.toFixed(2)].join()
     }),
     '',
   ].join('\n')

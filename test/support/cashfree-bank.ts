@@ -291,7 +291,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       order.status = 'PAID'
     }
     const success = { ...payment, status: 'success' } as const
-    const responses = await bank.tell([eventOf(order, payment)], faults, {
+    const responses = await bank.report([eventOf(order, payment)], faults, {
       contradiction: () => eventOf(order, { ...success, amount: payment.amount + 100 }),
       forgery: () => eventOf(order, success),
     })
@@ -358,8 +358,8 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
 
   /** Formats the notification of a final payment. */
   function eventOf(order: CashfreeOrder, payment: CashfreePayment) {
-    const { cf_payment_id, error_details, payment_gateway_details, ...told } = paymentOf(order, payment)
-    const { order_id, entity: _, order_amount: __, order_currency, payment_completion_time: ___, ...rest } = told
+    const { cf_payment_id, error_details, payment_gateway_details, ...reported } = paymentOf(order, payment)
+    const { order_id, entity: _, order_amount: __, order_currency, payment_completion_time: ___, ...rest } = reported
     // Older samples contain a number that a double cannot represent, newer ones text.
     const id = Number(payment.id.at(-1)) % 2 ? cf_payment_id : number(cf_payment_id)
     return {
@@ -382,11 +382,11 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   }
 
   function refundEventOf(refund: CashfreeRefund): object {
-    const { refund_speed: _, ...told } = refundOf(refund)
+    const { refund_speed: _, ...reported } = refundOf(refund)
     const amounts = { refund_amount: number(rupees(refund.amount)), refund_charge: 0 }
     const event_time = istTime(now())
     if (refund.ourRefundId !== '') {
-      return { data: { refund: { ...told, ...amounts } }, event_time, type: 'REFUND_STATUS_WEBHOOK' }
+      return { data: { refund: { ...reported, ...amounts } }, event_time, type: 'REFUND_STATUS_WEBHOOK' }
     }
     const auto_refund = {
       event: 'AUTO-REFUND',
@@ -396,13 +396,13 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       order_id: refund.orderId,
       ...amounts,
       refund_currency: 'INR',
-      refund_type: told.refund_type,
-      refund_arn: told.refund_arn,
-      refund_status: told.refund_status,
-      status_description: told.status_description,
+      refund_type: reported.refund_type,
+      refund_arn: reported.refund_arn,
+      refund_status: reported.refund_status,
+      status_description: reported.status_description,
       refund_reason: refund.note,
-      created_at: told.created_at,
-      processed_at: told.processed_at,
+      created_at: reported.created_at,
+      processed_at: reported.processed_at,
     }
     return { data: { auto_refund }, event_time, type: 'AUTO_REFUND_STATUS_WEBHOOK' }
   }

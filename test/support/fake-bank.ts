@@ -89,7 +89,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     happens,
     seal: speech.seal,
     sendEvent,
-    tell,
+    report,
 
     /** Sends a notification after the response to the call that caused it. */
     sendSoon: async (event: object) => deliver(await sleep(5, event)),
@@ -154,7 +154,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
    * Sends the notifications of a payment. Resolves once they are sent or waiting, with the statuses of the responses;
    * undefined without a response. A forged notification comes last.
    */
-  async function tell(
+  async function report(
     ofPayment: object[],
     faults: NotificationFaults,
     { contradiction, forgery }: { contradiction: () => object; forgery: () => object },

@@ -56,16 +56,16 @@ export async function makeOrders(service: TestService): Promise<{ mid: string; p
   const { mid, key } = await newMerchant(db)
   const order = async (amount: string): Promise<string> =>
     (await post(app, CREATE, intentFields(mid, { ...CANARIES, amount }), key)).body.data.orderId
-  const tell = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
+  const report = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
     expect((await notify(service, notification(orderId, changes))).status).toBe(200)
   clock.set('2026-03-30T05:00:00.000Z')
-  await tell(await order('1000'), { amount: 1000, UTR: newUtr() })
+  await report(await order('1000'), { amount: 1000, UTR: newUtr() })
   clock.set('2026-03-31T03:35:00.000Z')
-  await tell(await order('250'), { amount: 250, UTR: newUtr() })
-  await tell(await order('40'), { status: 'FAIL', amount: 40, UTR: undefined })
+  await report(await order('250'), { amount: 250, UTR: newUtr() })
+  await report(await order('40'), { status: 'FAIL', amount: 40, UTR: undefined })
   clock.set('2026-03-31T05:00:00.000Z')
   await order('7')
   const paidTwice = await order('500')
-  for (let i = 0; i < 2; i++) await tell(paidTwice, { amount: 500, UTR: newUtr() })
+  for (let i = 0; i < 2; i++) await report(paidTwice, { amount: 500, UTR: newUtr() })
   return { mid, paidTwice }
 }

@@ -225,7 +225,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     if (outcome === 'pending') return { order, payment, responses: [] }
     payment.rrn = rrn
     const success = { ...payment, status: 'success' } as const
-    const responses = await bank.tell([eventOf(order, payment)], faults, {
+    const responses = await bank.report([eventOf(order, payment)], faults, {
       contradiction: () => eventOf(order, { ...success, amount: payment.amount + 100 }),
       forgery: () => eventOf(order, success),
     })
@@ -234,20 +234,20 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
 
   /** Formats the notification of a final payment. A failed attempt is not the end of its order. */
   function eventOf(order: PhonepeOrder, payment: PhonepePayment) {
-    const told = orderOf({ ...order, payments: [payment] })
+    const reported = orderOf({ ...order, payments: [payment] })
     const event = payment.status === 'failed' ? 'pg.transaction.failed' : 'pg.order.completed'
-    return { event, payload: { merchantId: 'DEMOMERCHANTONLINE', merchantOrderId: order.orderId, ...told } }
+    return { event, payload: { merchantId: 'DEMOMERCHANTONLINE', merchantOrderId: order.orderId, ...reported } }
   }
 
   function orderOf(order: PhonepeOrder) {
     const { id: orderId, amount, expiresAt, payments } = order
     const state = stateOf(order)
-    const told = payments.find(({ status }) => status === 'success')?.amount ?? amount
+    const reported = payments.find(({ status }) => status === 'success')?.amount ?? amount
     return {
       orderId,
       state,
-      amount: told,
-      payableAmount: told,
+      amount: reported,
+      payableAmount: reported,
       feeAmount: 0,
       expireAt: expiresAt.getTime(),
       metaInfo: {},

@@ -195,7 +195,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     if (outcome === 'success') qr.status = 'paid'
     const statuses = outcome === 'initiated' ? [outcome] : (['initiated', outcome] as const)
     const success = { ...payment, status: 'success' } as const
-    const responses = await bank.tell(
+    const responses = await bank.report(
       statuses.map((status) => eventOf(qr, { ...payment, status })),
       faults,
       {
@@ -233,10 +233,10 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   }
 
   function refundEventOf(refund: SetuRefund) {
-    const { type: _, createdAt: __, ...told } = refundOf(refund)
+    const { type: _, createdAt: __, ...reported } = refundOf(refund)
     const states: Record<string, string> = { initiated: 'pending', success: 'successful' }
     return {
-      ...told,
+      ...reported,
       eventId: randomUUID(),
       eventTs: now().toISOString(),
       eventType: `refund.${states[refund.status] ?? refund.status}`,

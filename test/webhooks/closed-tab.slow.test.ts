@@ -37,8 +37,8 @@ async function startShop({ mid, key }: NewMerchant) {
     const left = lost.get(order) ?? 0
     lost.set(order, left - 1)
     if (left <= 0) {
-      const told = await fetch(`${serviceUrl}${STATUS}`, { method: 'POST', headers, body })
-      const { txnStatus, data } = (await told.json()) as { txnStatus: string; data?: { amount: number } }
+      const reported = await fetch(`${serviceUrl}${STATUS}`, { method: 'POST', headers, body })
+      const { txnStatus, data } = (await reported.json()) as { txnStatus: string; data?: { amount: number } }
       if (txnStatus === 'SUCCESS' && data?.amount === 200) completed.push(order)
     }
     response.writeHead(302, { location: '/checkout/order-received/' }).end()

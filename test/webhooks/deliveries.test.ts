@@ -256,7 +256,7 @@ it('formats an amount with paise as createPaymentIntent does', async () => {
 describe('a return-URL callback', () => {
   const ask = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
 
-  const told = (orderId: string) =>
+  const reported = (orderId: string) =>
     until('the callback is complete', async () => (await deliveryOf(orderId)).delivered_at !== null)
 
   const dueNow = async () =>
@@ -295,7 +295,7 @@ describe('a return-URL callback', () => {
     const response = status < 400 ? '' : 'Asha Rao'
     expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
     expect(await ask(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
-    await told(orderId)
+    await reported(orderId)
     service.clock.advance(DAY_SECONDS)
     expect(await dueNow()).toEqual([])
     expect(receiver.to(path)).toHaveLength(2)
@@ -309,7 +309,7 @@ describe('a return-URL callback', () => {
     await pay(orderId)
     expect((await deliveryOf(orderId)).due_at).not.toBeNull()
     expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'SUCCESS' })
-    await told(orderId)
+    await reported(orderId)
     service.clock.advance(DAY_SECONDS)
     expect(await dueNow()).toEqual([])
     expect(receiver.to(path)).toEqual([])

@@ -52,7 +52,7 @@ async function eventsOf(orderId: string) {
   return rows.map(({ occurred_at, ...event }) => ({ ...event, occurred_at: occurred_at.toISOString() }))
 }
 
-const isTold = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
+const isNotified = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
 
 /** Runs the job of an instance that has just started, once. */
 const look = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
@@ -61,7 +61,7 @@ describe('webhook events', () => {
   it('are written once for a payment, however often the bank repeats its notification', async () => {
     const orderId = await newOrder()
     const utr = newUtr()
-    await Promise.all(Array.from({ length: 10 }, () => isTold(orderId, { UTR: utr })))
+    await Promise.all(Array.from({ length: 10 }, () => isNotified(orderId, { UTR: utr })))
     expect(await eventsOf(orderId)).toEqual([
       {
         type: 'payment.succeeded',
@@ -75,8 +75,8 @@ describe('webhook events', () => {
 
   it('are written for each failed attempt and the payment after them, in sequence', async () => {
     const orderId = await newOrder()
-    for (const status of ['FAIL', 'REJECT']) await isTold(orderId, { status, UTR: newUtr() })
-    await isTold(orderId)
+    for (const status of ['FAIL', 'REJECT']) await isNotified(orderId, { status, UTR: newUtr() })
+    await isNotified(orderId)
     expect((await eventsOf(orderId)).map(({ type, txn_status, sequence }) => [type, txn_status, sequence])).toEqual([
       ['payment.attempt_failed', 'PENDING', 1],
       ['payment.attempt_failed', 'PENDING', 2],
@@ -89,7 +89,7 @@ describe('webhook events', () => {
     for (let i = 0; i < 2; i++) {
       expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
     }
-    await isTold(orderId)
+    await isNotified(orderId)
     expect((await eventsOf(orderId)).map(({ type, txn_status, sequence }) => [type, txn_status, sequence])).toEqual([
       ['payment.cancelled', 'FAIL', 1],
       ['payment.succeeded', 'SUCCESS', 2],
@@ -100,9 +100,9 @@ describe('webhook events', () => {
     const orderId = await newOrder()
     expect((await notify(service, notification(orderId, { amount: 1 }))).status).toBe(409)
     expect(await eventsOf(orderId)).toEqual([])
-    await isTold(orderId)
-    await isTold(orderId)
-    await isTold(orderId, { status: 'FAIL', UTR: newUtr() })
+    await isNotified(orderId)
+    await isNotified(orderId)
+    await isNotified(orderId, { status: 'FAIL', UTR: newUtr() })
     expect(await eventsOf(orderId)).toHaveLength(1)
   })
 
@@ -111,8 +111,8 @@ describe('webhook events', () => {
     const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
     const none = await newMerchant(service.db)
     const [ofTwo, ofNone] = [await newOrder(two), await newOrder(none)]
-    await isTold(ofTwo)
-    await isTold(ofNone)
+    await isNotified(ofTwo)
+    await isNotified(ofNone)
     const { rows } = await service.db.query('select endpoint_id from webhook_deliveries where order_id = $1', [ofTwo])
     expect(rows.map(({ endpoint_id }) => endpoint_id).toSorted()).toEqual(endpoints.toSorted())
     expect(await eventsOf(ofNone)).toEqual([])
@@ -123,7 +123,7 @@ describe('webhook events', () => {
     const endpointId = await addWebhook(off.mid)
     const orderId = await newOrder(off)
     await createEndpoints(service.db).disable(endpointId, service.clock.now())
-    await isTold(orderId)
+    await isNotified(orderId)
     expect(await eventsOf(orderId)).toEqual([])
   })
 })
@@ -132,7 +132,7 @@ describe('payment.expired', () => {
   it('is written once across all instances when the status of checkPaymentStatus becomes final', async () => {
     const orderId = await newOrder()
     const paid = await newOrder()
-    await isTold(paid)
+    await isNotified(paid)
     for (const seconds of [600, FINAL_AFTER_SECONDS - 601]) {
       service.clock.advance(seconds)
       await look()
@@ -149,7 +149,7 @@ describe('payment.expired', () => {
         occurred_at: service.clock.now().toISOString(),
       },
     ])
-    await isTold(orderId)
+    await isNotified(orderId)
     expect((await eventsOf(orderId)).map(({ type, sequence }) => [type, sequence])).toEqual([
       ['payment.expired', 1],
       ['payment.succeeded', 2],
@@ -162,7 +162,7 @@ describe('payment.expired', () => {
 
   it('contains the status of the last attempt and the next sequence number', async () => {
     const orderId = await newOrder()
-    await isTold(orderId, { status: 'REJECT', UTR: newUtr() })
+    await isNotified(orderId, { status: 'REJECT', UTR: newUtr() })
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
     expect((await eventsOf(orderId)).map(({ type, txn_status, sequence }) => [type, txn_status, sequence])).toEqual([
@@ -278,7 +278,7 @@ describe('an order with many failed attempts', () => {
   /** Creates an order with two failed attempts more than are stored, each accepted with 200. */
   async function newFailingOrder(): Promise<string> {
     const orderId = await newOrder()
-    for (let i = 0; i < ATTEMPTS + 2; i++) await isTold(orderId, { status: 'FAIL', UTR: newUtr() })
+    for (let i = 0; i < ATTEMPTS + 2; i++) await isNotified(orderId, { status: 'FAIL', UTR: newUtr() })
     return orderId
   }
 
@@ -300,7 +300,7 @@ describe('an order with many failed attempts', () => {
 
   it('has sequence numbers left for payment, cancellation and expiry', async () => {
     const [paid, cancelled, expired] = [await newFailingOrder(), await newFailingOrder(), await newFailingOrder()]
-    await isTold(paid)
+    await isNotified(paid)
     await cancel(cancelled)
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()

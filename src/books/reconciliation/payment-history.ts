@@ -30,7 +30,7 @@ export type PaymentHistory = Pick<
   changes: PaymentChange[]
   exceptions: PaymentException[]
   refunds: Refund[]
-  webhooks: ToldMerchant[]
+  webhooks: NotifiedMerchant[]
   settlements: SettledPayment[]
 }
 
@@ -48,7 +48,7 @@ export type PaymentChange = {
 }
 
 /** A webhook event of the order and its endpoint; `url` is null for a return-URL callback. */
-export type ToldMerchant = {
+export type NotifiedMerchant = {
   type: string
   url: string | null
   occurredAt: Date
@@ -97,8 +97,8 @@ export function createPaymentHistory(db: Database) {
       const exceptions = await createExceptions(db).ofOrder(mid, orderId)
       const refunds = await listRefunds(db, { mid, orderId })
       const webhooks = await readWebhooks(db, { mid, orderId })
-      const told = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
-      const utrs = [intent.utr, intent.bankReference, ...told].filter((utr) => utr)
+      const reported = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
+      const utrs = [intent.utr, intent.bankReference, ...reported].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
       return { ...intent, changes, exceptions, refunds, webhooks, settlements }
     },
@@ -151,7 +151,7 @@ const readChanges = query<PaymentChange, { mid: string; orderId: string; utr: st
    where mid = :mid and order_id = :orderId and cancelled_at is not null
    order by changed_at`)
 
-const readWebhooks = query<ToldMerchant, { mid: string; orderId: string }>(`
+const readWebhooks = query<NotifiedMerchant, { mid: string; orderId: string }>(`
   select d.type, e.url, d.occurred_at, d.attempts, d.delivered_at, d.due_at, d.attempted_at, d.outcome
     from webhook_endpoints e
     join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id

@@ -3,7 +3,7 @@ import type { PaymentException } from '../../gateway/payments/read-exceptions.ts
 import type { Refund } from '../../gateway/refunds/refund.ts'
 import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
-import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
+import type { NotifiedMerchant, PaymentChange, PaymentHistory, SettledPayment } from './payment-history.ts'
 
 /** One step in a payment's history; `by` is the party that reported or caused it. */
 export type Step = { at: Date; what: string; by: string | null }
@@ -29,21 +29,33 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
 }
 
 function ofChange(change: PaymentChange): Step {
-  const { status, utr, paidAt, reason, toldBy, note, failureReason, failureCode, changedAt } = change
+  const { status, utr, paidAt, reason, toldBy: reportedBy, note, failureReason, failureCode, changedAt } = change
   const failure = failureCode ? `${failureReason} (${failureCode})` : failureReason
   const facts = [failure, utr && `UTR ${utr}`, paidAt && `at the bank ${toIstTime(paidAt)}`, note].filter(
     (fact) => fact,
   )
-  const by = toldBy ?? reason
+  const by = reportedBy ?? reason
   if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
   const what = status === 'SUCCESS' ? 'paid' : `attempt failed: ${status}`
   return { at: changedAt, what: [what, ...facts].join(', '), by }
 }
 
 function ofException(exception: PaymentException): Step[] {
-  const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
+  const {
+    id,
+    kind,
+    status,
+    utr,
+    amount,
+    receivedAt,
+    toldBy: reportedBy,
+    note,
+    resolution,
+    resolvedBy,
+    resolvedAt,
+  } = exception
   const facts = [status, utr && `UTR ${utr}`, amount !== null && toIndianRupees(amount), note].filter((fact) => fact)
-  const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
+  const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: reportedBy }
   if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
   return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
 }
@@ -59,7 +71,16 @@ function ofRefund(refund: Refund): Step[] {
   return steps
 }
 
-function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome }: ToldMerchant): Step {
+function ofWebhook({
+  type,
+  url,
+  occurredAt,
+  attempts,
+  deliveredAt,
+  dueAt,
+  attemptedAt,
+  outcome,
+}: NotifiedMerchant): Step {
   const to = url === null ? 'the return-URL callback' : `${type} to ${url}`
   if (outcome === 'told' && deliveredAt) {
     return {

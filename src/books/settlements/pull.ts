@@ -72,8 +72,8 @@ export async function* toSettlementFile(
   }
 }
 
-const dayIn = (told: string | undefined) => {
-  const moment = told === undefined ? undefined : readMoment(told)
+const dayIn = (reported: string | undefined) => {
+  const moment = reported === undefined ? undefined : readMoment(reported)
   return moment === undefined ? undefined : toIstDay(new Date(moment))
 }
 

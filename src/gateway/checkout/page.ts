@@ -186,7 +186,7 @@ ${links.map(link)}</ul>
   return html`<section class="open" data-state="open attemptFailed">
 ${browserAddress ? html`${wayToBrowser(browserAddress, platform, texts)}${qr}<p>${texts.scanElsewhere}</p>` : ways}
 <p class="quiet left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}">${fill(texts.payBefore, { time: html`<time>${istTime(expiresAt, now)}</time>` })}</p>
-<p class="quiet">${texts.tells}</p>
+<p class="quiet">${texts.pageUpdates}</p>
 </section>`
 }
 

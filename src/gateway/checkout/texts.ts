@@ -41,7 +41,7 @@ export const TEXTS = {
   payBefore: { en: 'Pay before {time} IST', hi: 'भारतीय समय के अनुसार {time} से पहले भुगतान करें' },
   timeLeft: { en: '{time} left to pay', hi: 'भुगतान के लिए {time} बाकी' },
   hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घं {minutes} मि बाकी' },
-  tells: { en: 'This page updates when your payment is received.', hi: 'भुगतान मिलते ही यह पेज आपको बता देगा।' },
+  pageUpdates: { en: 'This page updates when your payment is received.', hi: 'भुगतान मिलते ही यह पेज आपको बता देगा।' },
   back: { en: 'Back to {name}', hi: '{name} पर वापस जाएँ' },
   backUnpaid: { en: 'Back without paying', hi: 'भुगतान किए बिना वापस जाएँ' },
 

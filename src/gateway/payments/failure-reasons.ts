@@ -62,10 +62,10 @@ export function readFailure(
   codes: readonly unknown[],
   otherwise?: FailureReason,
 ): PaymentFailure | 'under way' | undefined {
-  const told = codes.flatMap((code) => FailureCode.safeParse(code).data ?? [])
+  const reported = codes.flatMap((code) => FailureCode.safeParse(code).data ?? [])
   const isKnown = (code: string) => REASON_OF.has(code) || WITHOUT_END.has(code)
-  const causes = told.filter((code) => !WITHOUT_CAUSE.has(code))
-  const code = causes.find(isKnown) ?? causes[0] ?? told.find(isKnown) ?? told[0]
+  const causes = reported.filter((code) => !WITHOUT_CAUSE.has(code))
+  const code = causes.find(isKnown) ?? causes[0] ?? reported.find(isKnown) ?? reported[0]
   if (code !== undefined && WITHOUT_END.has(code)) return 'under way'
   const reason = REASON_OF.get(code ?? '') ?? otherwise ?? (code === undefined ? undefined : 'other')
   return reason && { reason, code }

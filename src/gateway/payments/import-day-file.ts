@@ -56,9 +56,9 @@ export async function importDayFile(
     const nextLines = (after: number) => readLines(client, acquirer, after)
     let lines = await nextLines(0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
-      const news = await withoutRecorded(client, acquirer, lines)
-      result.unchanged += lines.length - news.length
-      for (const one of await recordLines(reports, news, now)) {
+      const newLines = await withoutRecorded(client, acquirer, lines)
+      result.unchanged += lines.length - newLines.length
+      for (const one of await recordLines(reports, newLines, now)) {
         if ('exception' in one) result.exceptions[one.exception] += 1
         else result[one.changed ? 'recorded' : 'unchanged'] += 1
         if ('late' in one && one.late) result.exceptions['late payment'] += 1

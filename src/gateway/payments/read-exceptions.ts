@@ -70,13 +70,13 @@ export function createExceptions(db: Queryable) {
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
     /** Returns exceptions without a known order that report this UTR, or this amount on a day. */
-    ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
-      'utr' in told
-        ? select(`e.mid = '' and e.utr = $1`, [told.utr])
+    ofNoOrder: (reported: { utr: string } | { amount: number; from: Date; until: Date }) =>
+      'utr' in reported
+        ? select(`e.mid = '' and e.utr = $1`, [reported.utr])
         : select(
             `e.mid = '' and e.amount_paise = $1 and coalesce(e.paid_at, e.received_at) >= $2
                and coalesce(e.paid_at, e.received_at) < $3`,
-            [told.amount, told.from, told.until],
+            [reported.amount, reported.from, reported.until],
           ),
 
     /** Returns the exception with this id; undefined if there is none. */

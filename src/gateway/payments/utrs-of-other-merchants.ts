@@ -38,8 +38,8 @@ export function dueComparisons(
       let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
       for (; from < until; from += MINUTE_MS) {
         if (isStopped()) return []
-        const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
-        for (const { acquirer, ...payment } of await findLater(db, heard)) {
+        const received = { from: new Date(from), until: new Date(from + MINUTE_MS) }
+        for (const { acquirer, ...payment } of await findLater(db, received)) {
           if (isStopped()) return []
           const exception = { ...payment, status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)

@@ -95,7 +95,7 @@ export const settlementCommands = [
         const importing = { file: `${name} ${from}..${to}`, account: name }
         return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
           await storeRests(client, importId, name, pulled.rests)
-          return tellNotStored(pulled.notStored)
+          return notStoredText(pulled.notStored)
         })
       }).catch((error) => {
         throw explainPull(error, pulled.orders)
@@ -147,14 +147,14 @@ export async function lockedAt(client: Queryable): Promise<Date> {
 }
 
 /** Additions to an import's result: `json` for JSON output, `text` for text output. */
-type Told = { json?: object; text?: string; warnings?: readonly string[] }
+type Reported = { json?: object; text?: string; warnings?: readonly string[] }
 
 /** Imports settlements in one transaction. `end` is its last step and may throw to roll the import back. */
 function importFrom(
   { change, person }: ChangingContext,
   csv: Readable,
   importing: Omit<Importing, 'now' | 'person'>,
-  end: (result: ImportResult, client: Queryable) => Told | Promise<Told>,
+  end: (result: ImportResult, client: Queryable) => Reported | Promise<Reported>,
 ): Promise<Output> {
   return change(async (client) => {
     const notes: string[] = []
@@ -177,7 +177,7 @@ async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Con
   printNote(terminal, 'stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
 }
 
-function tellNotStored(notStored: NotStored): Told {
+function notStoredText(notStored: NotStored): Reported {
   const all = [...notStored].map(([what, one]) => ({ what, ...one }))
   const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
   const stored = all.map((one) => ({ ...one, amount: new Money(one.amount) }))

@@ -17,8 +17,8 @@ export const direct: Driver = async (options) => {
     newMerchant: () => newMerchant(service.db),
     newStranger: () => newSetuMerchant(service),
     notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), about } = {}) {
-      const told = { status, UTR: utr ?? newUtr(), amount: amount / 100, paidAt: paidAt.toISOString() }
-      return notification(about ?? orderId, told)
+      const reported = { status, UTR: utr ?? newUtr(), amount: amount / 100, paidAt: paidAt.toISOString() }
+      return notification(about ?? orderId, reported)
     },
     send: (body, { secret, signed = body, pathEnd } = {}) =>
       sendSigned(body, sign(signed, service.clock.now(), secret), pathEnd),

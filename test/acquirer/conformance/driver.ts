@@ -19,7 +19,7 @@ export type Stage = {
   /** Creates a merchant of the same service whose orders this acquirer does not have. */
   newStranger: () => Promise<NewMerchant>
   /** Formats the body of a payment notification. */
-  notification: (orderId: string, told?: Told) => string
+  notification: (orderId: string, reported?: Reported) => string
   /**
    * Sends a notification signed by the acquirer. `signed` is the text to sign instead of the body; `pathEnd` is
    * appended to the service's path.
@@ -41,7 +41,7 @@ export type Stage = {
   bank: IssuingBank | undefined
 }
 
-export type Told = {
+export type Reported = {
   status?: 'SUCCESS' | 'FAIL'
   utr?: string
   amount?: number

@@ -116,14 +116,14 @@ export const ENQUIRIES: Case[] = [
     name: 'records a payment once, whether the notification or the status check comes first',
     not: { ...OURS, ...ONLY_ASKS },
     async run(stage) {
-      for (const isToldFirst of [true, false]) {
+      for (const isReportedFirst of [true, false]) {
         const order = await newOrder(stage)
         const { rrn: utr } = await pay(stage, order)
-        const tell = () => stage.send(stage.notification(order.orderId, { utr }))
-        const steps = [() => ask(stage, order), tell]
-        for (const step of isToldFirst ? steps.reverse() : steps) await step()
+        const report = () => stage.send(stage.notification(order.orderId, { utr }))
+        const steps = [() => ask(stage, order), report]
+        for (const step of isReportedFirst ? steps.reverse() : steps) await step()
         expect(await recorded(stage, order)).toMatchObject({
-          successes: [[utr, isToldFirst ? 'notification' : 'enquiry']],
+          successes: [[utr, isReportedFirst ? 'notification' : 'enquiry']],
           exceptions: [],
         })
       }

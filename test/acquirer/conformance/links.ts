@@ -23,9 +23,9 @@ const isStoredOnce = async (stage: Stage, headers: Record<string, string>, statu
   const bank = bankOf(stage)
   const { responses, made, open } = await heldCreates(stage, await stage.newMerchant(), 5, headers)
   open()
-  const told = await responses
-  expect(told.map(({ status }) => status).sort()).toEqual(statuses)
-  const [stored, ...others] = new Set(told.flatMap(({ body }) => body.data?.orderId ?? []))
+  const reported = await responses
+  expect(reported.map(({ status }) => status).sort()).toEqual(statuses)
+  const [stored, ...others] = new Set(reported.flatMap(({ body }) => body.data?.orderId ?? []))
   expect(others).toEqual([])
   const losers = made.filter((orderId) => orderId !== stored)
   expect(losers).toHaveLength(4)

@@ -3,11 +3,11 @@ import { newUtr } from '../../support/acquirer.ts'
 import { CUSTOMER_VPA } from '../../support/fake-bank.ts'
 import { changeAt, type Json, pathsIn } from '../../support/json-changes.ts'
 import { until } from '../../support/wait.ts'
-import { type Case, ONLY_ASKS, OURS, type Stage, type Told } from './driver.ts'
+import { type Case, ONLY_ASKS, OURS, type Reported, type Stage } from './driver.ts'
 import { bankOf, create, gate, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
 
-const tell = async (stage: Stage, orderId: string, told?: Told) =>
-  (await stage.send(stage.notification(orderId, told))).status
+const report = async (stage: Stage, orderId: string, reported?: Reported) =>
+  (await stage.send(stage.notification(orderId, reported))).status
 
 const exceptionsOf = async (stage: Stage, order: Order) => (await recorded(stage, order)).exceptions
 
@@ -49,7 +49,7 @@ export const NOTIFICATIONS: Case[] = [
     async run(stage) {
       const order = await newOrder(stage)
       const [utr, paidAt] = [newUtr(), new Date('2026-03-31T18:29:00Z')]
-      expect(await tell(stage, order.orderId, { utr, paidAt })).toBe(200)
+      expect(await report(stage, order.orderId, { utr, paidAt })).toBe(200)
       expect(await statusOf(stage, order)).toBe('SUCCESS')
       const { rows } = await stage.service.db.query('select utr, source, paid_at from payments where order_id = $1', [
         order.orderId,
@@ -114,9 +114,9 @@ export const NOTIFICATIONS: Case[] = [
     not: ONLY_ASKS,
     async run(stage) {
       const order = await newOrder(stage)
-      expect(await tell(stage, order.orderId, { status: 'FAIL', utr: 'ATT1' })).toBe(200)
+      expect(await report(stage, order.orderId, { status: 'FAIL', utr: 'ATT1' })).toBe(200)
       expect(await statusOf(stage, order)).toBe('PENDING')
-      expect(await tell(stage, order.orderId, { utr: 'PAID1' })).toBe(200)
+      expect(await report(stage, order.orderId, { utr: 'PAID1' })).toBe(200)
       const paid = { intent: ['SUCCESS', 'PAID1'], attempts: [['ATT1']], exceptions: [] }
       expect(await recorded(stage, order)).toMatchObject(paid)
     },
@@ -129,7 +129,7 @@ export const NOTIFICATIONS: Case[] = [
       const failed = stage.notification(order.orderId, { status: 'FAIL', utr: 'N/A' })
       for (let i = 0; i < 2; i++) expect((await stage.send(failed)).status).toBe(200)
       expect(await recorded(stage, order)).toEqual({ ...NOTHING, intent: ['FAIL', null], attempts: [[null]] })
-      for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { utr: 'N/A' })).toBe(200)
+      for (let i = 0; i < 2; i++) expect(await report(stage, order.orderId, { utr: 'N/A' })).toBe(200)
       const { intent, exceptions } = await recorded(stage, order)
       expect([intent?.[0], exceptions]).toEqual(['SUCCESS', []])
       const { rows } = await stage.service.db.query(
@@ -146,8 +146,8 @@ export const NOTIFICATIONS: Case[] = [
     not: ONLY_ASKS,
     async run(stage) {
       const order = await newOrder(stage)
-      await tell(stage, order.orderId, { utr: 'KEPT1' })
-      for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { status: 'FAIL', utr: 'KEPT1' })).toBe(200)
+      await report(stage, order.orderId, { utr: 'KEPT1' })
+      for (let i = 0; i < 2; i++) expect(await report(stage, order.orderId, { status: 'FAIL', utr: 'KEPT1' })).toBe(200)
       expect(await statusOf(stage, order)).toBe('SUCCESS')
       expect(await exceptionsOf(stage, order)).toEqual([['failure after success', 'FAIL', 'KEPT1', '200.00']])
     },
@@ -157,8 +157,8 @@ export const NOTIFICATIONS: Case[] = [
     not: ONLY_ASKS,
     async run(stage) {
       const order = await newOrder(stage)
-      await tell(stage, order.orderId, { utr: 'DOUBLE1' })
-      for (let i = 0; i < 3; i++) expect(await tell(stage, order.orderId, { utr: 'DOUBLE2' })).toBe(200)
+      await report(stage, order.orderId, { utr: 'DOUBLE1' })
+      for (let i = 0; i < 3; i++) expect(await report(stage, order.orderId, { utr: 'DOUBLE2' })).toBe(200)
       expect(await recorded(stage, order)).toMatchObject({
         intent: ['SUCCESS', 'DOUBLE1'],
         exceptions: [['double payment', 'SUCCESS', 'DOUBLE2', '200.00']],
@@ -171,7 +171,7 @@ export const NOTIFICATIONS: Case[] = [
       const order = await newOrder(stage)
       stage.service.clock.advance(OVER_SECONDS)
       expect(await statusOf(stage, order)).toBe('FAIL')
-      for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { utr: 'LATE1' })).toBe(200)
+      for (let i = 0; i < 2; i++) expect(await report(stage, order.orderId, { utr: 'LATE1' })).toBe(200)
       expect(await statusOf(stage, order)).toBe('SUCCESS')
       expect(await exceptionsOf(stage, order)).toEqual([['late payment', 'SUCCESS', 'LATE1', '200.00']])
     },
@@ -182,7 +182,7 @@ export const NOTIFICATIONS: Case[] = [
       not: ONLY_ASKS,
       async run(stage) {
         const order = await newOrder(stage)
-        for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { amount, utr: 'OTHER1' })).toBe(409)
+        for (let i = 0; i < 2; i++) expect(await report(stage, order.orderId, { amount, utr: 'OTHER1' })).toBe(409)
         const exceptions = [['amount differs', 'SUCCESS', 'OTHER1', (amount / 100).toFixed(2)]]
         expect(await recorded(stage, order)).toEqual({ ...NOTHING, exceptions })
       },
@@ -194,7 +194,7 @@ export const NOTIFICATIONS: Case[] = [
     async run(stage) {
       const of = await stage.newMerchant()
       const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
-      expect(await tell(stage, first.orderId, { utr: '1234567890' })).toBe(200)
+      expect(await report(stage, first.orderId, { utr: '1234567890' })).toBe(200)
       const body = stage.notification(second.orderId, { utr: '1234567890' })
       for (let i = 0; i < 2; i++) expect((await stage.send(body)).status).toBe(200)
       expect(await statusOf(stage, second)).toBe('SUCCESS')
@@ -212,8 +212,8 @@ export const NOTIFICATIONS: Case[] = [
     async run(stage) {
       const of = await stage.newMerchant()
       const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
-      expect(await tell(stage, first.orderId, { utr: 'USED1' })).toBe(200)
-      expect(await tell(stage, second.orderId, { utr: 'used1' })).toBe(409)
+      expect(await report(stage, first.orderId, { utr: 'USED1' })).toBe(200)
+      expect(await report(stage, second.orderId, { utr: 'used1' })).toBe(409)
       const exceptions = [['UTR of another order', 'SUCCESS', 'USED1', '200.00']]
       expect(await recorded(stage, second)).toEqual({ ...NOTHING, exceptions })
     },
@@ -223,7 +223,7 @@ export const NOTIFICATIONS: Case[] = [
     async run(stage) {
       const [order, stranger] = [await newOrder(stage), await newOrder(stage, await stage.newStranger())]
       for (const about of ['a'.repeat(32), stranger.orderId])
-        expect(await tell(stage, order.orderId, { about })).toBe(404)
+        expect(await report(stage, order.orderId, { about })).toBe(404)
       expect(await recorded(stage, order)).toEqual(NOTHING)
       expect((await recorded(stage, stranger)).intent).toEqual(NOTHING.intent)
     },
@@ -323,7 +323,7 @@ export const NOTIFICATIONS: Case[] = [
       expect(stage.notification((await newOrder(stage)).orderId)).toContain(CUSTOMER_VPA)
       await bankOf(stage).pay(order.orderId, { outcome: 'failed' })
       await bankOf(stage).pay(order.orderId, { faults: { contradicted: 1, repeated: 1, forged: 1, reordered: 1 } })
-      await tell(stage, order.orderId, { about: 'a'.repeat(32) })
+      await report(stage, order.orderId, { about: 'a'.repeat(32) })
       await stage.send(withAmount(stage.notification(order.orderId), stage, '"much"'))
       const { rows: tables } = await stage.service.db.query(
         "select tablename from pg_tables where schemaname = 'public'",
@@ -348,13 +348,13 @@ export const NOTIFICATIONS: Case[] = [
       const creating = create(stage, of)
       await until('the bank has created the link', () => bank.countOf(bank.calls.link) > known, { pollMs: 1 })
       const orderId = bank.made().at(-1) as string
-      const told = [{ status: 'FAIL', utr: 'EARLY1' } as const, { utr: 'EARLY2' }].map((one) =>
+      const reported = [{ status: 'FAIL', utr: 'EARLY1' } as const, { utr: 'EARLY2' }].map((one) =>
         stage.notification(orderId, one),
       )
-      for (const body of told) expect((await stage.send(body)).status).toBe(404)
+      for (const body of reported) expect((await stage.send(body)).status).toBe(404)
       stored.open()
       expect((await creating).body.data.orderId).toBe(orderId)
-      for (const body of told) expect((await stage.send(body)).status).toBe(200)
+      for (const body of reported) expect((await stage.send(body)).status).toBe(200)
       const end = { intent: ['SUCCESS', 'EARLY2'], attempts: [['EARLY1']] }
       expect(await recorded(stage, { orderId, of })).toMatchObject(end)
     },

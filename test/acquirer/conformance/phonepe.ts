@@ -73,7 +73,7 @@ export const phonepe: Driver = async (options) => {
     secrets: PHONEPE_SECRETS,
     amountField: 'amount',
     idle(orderId) {
-      const { event: _, ...told } = bank.eventOf(orderOf(orderId), {
+      const { event: _, ...reported } = bank.eventOf(orderOf(orderId), {
         id: '1',
         status: 'success',
         amount: 1,
@@ -82,7 +82,7 @@ export const phonepe: Driver = async (options) => {
       })
       const events = ['pg.transaction.failed', 'settlement.processed', 'pg.order.created', 'constructor', undefined]
       return events.flatMap((event) =>
-        [told, { payload: null }, { payload: 'text' }].map((of) => JSON.stringify({ ...of, event })),
+        [reported, { payload: null }, { payload: 'text' }].map((of) => JSON.stringify({ ...of, event })),
       )
     },
     settings,

@@ -52,7 +52,7 @@ async function exceptionsOf({ service: { db } }: Stage, { mid }: Refund): Promis
 }
 
 /** Sends the bank's notification of a refund, with `changes`. */
-const tell = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund & { orderId: string }>) => {
+const report = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund & { orderId: string }>) => {
   const { refunds, sendEvent } = bankOf(stage)
   return sendEvent(refunds.eventOf({ ...row, ...changes } as never))
 }
@@ -221,13 +221,13 @@ export const REFUNDS: Case[] = [
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
-      expect(await tell(stage, row, {})).toBe(200)
+      expect(await report(stage, row, {})).toBe(200)
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
-      expect(await tell(stage, row, { status: 'failed' })).toBe(200)
+      expect(await report(stage, row, { status: 'failed' })).toBe(200)
       expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL' })
-      expect(await tell(stage, row, { status: 'success', reference: '412345678901' })).toBe(200)
+      expect(await report(stage, row, { status: 'success', reference: '412345678901' })).toBe(200)
       expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
-      expect(await tell(stage, row, { status: 'failed' })).toBe(200)
+      expect(await report(stage, row, { status: 'failed' })).toBe(200)
       expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS' })
       expect(await exceptionsOf(stage, refund)).toEqual(['refund failed after success'])
     },
@@ -237,7 +237,7 @@ export const REFUNDS: Case[] = [
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
-      for (let i = 0; i < 2; i++) expect(await tell(stage, row, { status: 'success', amount: 1 })).toBe(409)
+      for (let i = 0; i < 2; i++) expect(await report(stage, row, { status: 'success', amount: 1 })).toBe(409)
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
       expect(await exceptionsOf(stage, refund)).toEqual(['refund differs'])
     },
@@ -249,7 +249,7 @@ export const REFUNDS: Case[] = [
       const { refund, row } = await newPending(stage)
       const others = [{ id: `${row.id}9` }, ...(stage.name === 'cashfree' ? [{ orderId: 'f'.repeat(32) }] : [])]
       for (const other of others) {
-        expect(await tell(stage, row, { status: 'success', reference: '412345678901', ...other })).toBe(409)
+        expect(await report(stage, row, { status: 'success', reference: '412345678901', ...other })).toBe(409)
       }
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING', reference: '', acquirerRefundId: row.id })
       expect(await exceptionsOf(stage, refund)).toEqual(['refund differs'])
@@ -263,8 +263,8 @@ export const REFUNDS: Case[] = [
       bankOf(stage).nextFaults[bankOf(stage).calls.refund] = ['no response']
       const { refund, row } = await newPending(stage)
       const upper = { id: row.id.toUpperCase(), ourRefundId: row.ourRefundId.toUpperCase() }
-      expect(await tell(stage, row, upper)).toBe(200)
-      expect(await tell(stage, row, { id: row.id.toLowerCase(), status: 'success' })).toBe(200)
+      expect(await report(stage, row, upper)).toBe(200)
+      expect(await report(stage, row, { id: row.id.toLowerCase(), status: 'success' })).toBe(200)
       const { rows } = await stage.service.db.query('select status from refunds where mid = $1', [refund.mid])
       expect(rows).toEqual([{ status: 'SUCCESS' }])
     },
@@ -274,8 +274,8 @@ export const REFUNDS: Case[] = [
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
-      expect(await tell(stage, row, { status: 'success', ourRefundId: 'a'.repeat(32) })).toBe(404)
-      expect(await tell(stage, row, { status: 'success', id: '' })).toBe(400)
+      expect(await report(stage, row, { status: 'success', ourRefundId: 'a'.repeat(32) })).toBe(404)
+      expect(await report(stage, row, { status: 'success', id: '' })).toBe(400)
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
     },
   },

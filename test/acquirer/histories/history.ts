@@ -44,12 +44,12 @@ export type Step = { at: number } & (
 
 export type History = { steps: Step[] }
 
-type Telling = { at: number; how: 'as it is' | 'other amount' | 'reversed' | 'forged' | 'by the day file' }
+type Reporting = { at: number; how: 'as it is' | 'other amount' | 'reversed' | 'forged' | 'by the day file' }
 
 type Plan = {
-  attempts: { begins: number; ends: number; end: Ending; tellings: Telling[] }[]
+  attempts: { begins: number; ends: number; end: Ending; reportings: Reporting[] }[]
   /** Payments that the bank reports without having them in its records, since no bank lets a link be paid twice. */
-  others: Telling[][]
+  others: Reporting[][]
   cancels: { at: number; isReached: boolean }[]
   asks: number[]
   reached: boolean[]
@@ -71,7 +71,7 @@ function toHistory({ attempts, others, cancels, asks, reached }: Plan): History 
   const book: Payment[] = []
   const cancelledAt = Math.min(...cancels.filter(({ isReached }) => isReached).map(({ at }) => at))
   const paidAt = () => book.find(({ status }) => status === 'SUCCESS')?.endedAt ?? Number.POSITIVE_INFINITY
-  for (const { begins, ends, end, tellings } of attempts.toSorted((a, b) => a.begins - b.begins)) {
+  for (const { begins, ends, end, reportings } of attempts.toSorted((a, b) => a.begins - b.begins)) {
     const last = book.at(-1)
     const isFree = last === undefined || (last.endedAt as number) <= begins
     if (!isFree || begins >= cancelledAt || begins >= paidAt()) continue
@@ -88,12 +88,13 @@ function toHistory({ attempts, others, cancels, asks, reached }: Plan): History 
       { at: begins, does: 'begin', payment: begun },
       { at: ended.endedAt as number, does: 'end', payment: ended },
     )
-    for (const telling of tellings) {
-      if (telling.at >= begins) steps.push(...toSteps(telling, telling.at < (ended.endedAt as number) ? begun : ended))
+    for (const reporting of reportings) {
+      if (reporting.at >= begins)
+        steps.push(...toSteps(reporting, reporting.at < (ended.endedAt as number) ? begun : ended))
     }
   }
-  for (const [index, tellings] of others.entries()) {
-    const at = Math.min(...tellings.map((telling) => telling.at))
+  for (const [index, reportings] of others.entries()) {
+    const at = Math.min(...reportings.map((reporting) => reporting.at))
     const payment: Payment = {
       number: OTHERS_FROM + index,
       status: 'SUCCESS',
@@ -101,7 +102,7 @@ function toHistory({ attempts, others, cancels, asks, reached }: Plan): History 
       begunAt: at,
       endedAt: at,
     }
-    steps.push(...tellings.flatMap((telling) => toSteps(telling, payment)))
+    steps.push(...reportings.flatMap((reporting) => toSteps(reporting, payment)))
   }
   for (const cancel of cancels) {
     steps.push({ ...cancel, does: 'cancel', isOver: cancel.at >= Math.min(EXPIRY_SECONDS, paidAt()) })
@@ -115,21 +116,21 @@ function toHistory({ attempts, others, cancels, asks, reached }: Plan): History 
   return Object.assign(history, { [fc.toStringMethod]: () => inWords(history) })
 }
 
-function toSteps({ at, how }: Telling, payment: Payment): Step[] {
-  const told = { at, does: 'tell', payment, rupees: 200, by: 'notification' } as const
+function toSteps({ at, how }: Reporting, payment: Payment): Step[] {
+  const reported = { at, does: 'tell', payment, rupees: 200, by: 'notification' } as const
   switch (how) {
     case 'as it is':
-      return [told]
+      return [reported]
     case 'other amount':
-      return [{ ...told, rupees: 201 }]
+      return [{ ...reported, rupees: 201 }]
     case 'forged':
-      return [{ ...told, payment: { ...payment, status: 'SUCCESS' }, by: 'forged notification' }]
+      return [{ ...reported, payment: { ...payment, status: 'SUCCESS' }, by: 'forged notification' }]
     case 'reversed': {
       const status = payment.status === 'SUCCESS' ? 'FAIL' : 'SUCCESS'
-      return hasUtr(payment) ? [{ ...told, payment: { ...payment, status } }] : []
+      return hasUtr(payment) ? [{ ...reported, payment: { ...payment, status } }] : []
     }
     case 'by the day file':
-      return payment.status === 'PENDING' ? [] : [{ ...told, by: 'day file' }]
+      return payment.status === 'PENDING' ? [] : [{ ...reported, by: 'day file' }]
   }
 }
 
@@ -138,13 +139,13 @@ function toSteps({ at, how }: Telling, payment: Payment): Step[] {
  * payment is known. `isClosed` is whether the merchant tried to cancel it while it was open.
  */
 export function expected({ steps }: History) {
-  const heard = new Set<string>()
+  const received = new Set<string>()
   let [paid, isCancelled, isLate, isClosed] = ['', false, false, false]
-  const hear = (utr: string, at: number, isDayFile = false) => {
+  const receive = (utr: string, at: number, isDayFile = false) => {
     // The report file arrives after the final status of every order: its payment is late once that status is written
     // for the webhook.
-    if (heard.size === 0) isLate = isCancelled || at >= (isDayFile ? OVER_SECONDS : LATE_SECONDS)
-    heard.add(utr)
+    if (received.size === 0) isLate = isCancelled || at >= (isDayFile ? OVER_SECONDS : LATE_SECONDS)
+    received.add(utr)
   }
   for (const step of steps) {
     const { at } = step
@@ -155,21 +156,21 @@ export function expected({ steps }: History) {
       case 'tell': {
         const { payment, rupees, by } = step
         const counts = payment.status === 'SUCCESS' && rupees === 200 && by !== 'forged notification'
-        if (counts) hear(payment.utr, at, by === 'day file')
+        if (counts) receive(payment.utr, at, by === 'day file')
         break
       }
       case 'question':
-        if (step.isReached && paid !== '' && heard.size === 0) hear(paid, at)
+        if (step.isReached && paid !== '' && received.size === 0) receive(paid, at)
         break
       case 'cancel':
         isClosed ||= at < OVER_SECONDS
-        if (isCancelled || heard.size > 0 || at >= OVER_SECONDS) break
+        if (isCancelled || received.size > 0 || at >= OVER_SECONDS) break
         isCancelled = true
         // The acquirer rejects closing the link, so its status is checked.
-        if (step.isReached && step.isOver && paid !== '') hear(paid, at)
+        if (step.isReached && step.isOver && paid !== '') receive(paid, at)
     }
   }
-  return { isClosed, isPaid: heard.size > 0, isLate, isDouble: heard.size > 1 }
+  return { isClosed, isPaid: received.size > 0, isLate, isDouble: received.size > 1 }
 }
 
 /**
@@ -177,8 +178,8 @@ export function expected({ steps }: History) {
  * report and status checks count, at the times `asked`, after all other events of the same time.
  */
 export function asAsked({ steps }: History, asked: readonly number[]): History {
-  const told = steps.filter((step) => step.does !== 'question' && !(step.does === 'tell' && step.by !== 'day file'))
-  const unclosed = told.map((step) => (step.does === 'cancel' ? { ...step, isOver: false } : step))
+  const reported = steps.filter((step) => step.does !== 'question' && !(step.does === 'tell' && step.by !== 'day file'))
+  const unclosed = reported.map((step) => (step.does === 'cancel' ? { ...step, isOver: false } : step))
   const isReached = (at: number) => !steps.some((step) => step.does === 'question' && step.at === at && !step.isReached)
   const questions = asked.map((at) => ({ at, does: 'question', isReached: isReached(at) }) as const)
   return { steps: [...unclosed, ...questions].toSorted((a, b) => a.at - b.at) }
@@ -232,7 +233,7 @@ function nameOf({ number, utr, status }: Payment): string {
 
 const moment = fc.constantFrom(...MOMENTS)
 const lateMoment = fc.constantFrom(...MOMENTS.filter((at) => at >= LATE_SECONDS))
-const telling: fc.Arbitrary<Telling> = fc.record({
+const reporting: fc.Arbitrary<Reporting> = fc.record({
   at: fc.oneof({ weight: 3, arbitrary: moment }, { weight: 2, arbitrary: lateMoment }),
   how: fc.oneof(
     { weight: 10, arbitrary: fc.constant('as it is' as const) },
@@ -246,7 +247,7 @@ const attempt = fc.record({
   begins: fc.constantFrom(...BEFORE_EXPIRY),
   ends: fc.oneof(fc.constant(0), moment),
   end: fc.oneof({ weight: 2, arbitrary: fc.constant(PAID) }, { weight: 1, arbitrary: fc.constantFrom(...FAILED) }),
-  tellings: fc.array(telling, { maxLength: 4 }),
+  reportings: fc.array(reporting, { maxLength: 4 }),
 })
 const cancel = fc.record({
   at: fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...BEFORE_EXPIRY) }, { weight: 2, arbitrary: moment }),
@@ -257,7 +258,7 @@ const cancel = fc.record({
 export const history: fc.Arbitrary<History> = fc
   .record({
     attempts: fc.array(attempt, { maxLength: 3 }),
-    others: fc.array(fc.array(telling, { minLength: 1, maxLength: 3 }), { maxLength: 2 }),
+    others: fc.array(fc.array(reporting, { minLength: 1, maxLength: 3 }), { maxLength: 2 }),
     cancels: fc.array(cancel, { maxLength: 2 }),
     asks: fc.array(moment, { maxLength: 2 }),
     reached: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),

@@ -26,7 +26,7 @@ const AT_ONCE = 32
  * Result of an order: the status returned to the merchant, the response to each step, the stored rows, and the times
  * of status checks if the bank's notifications are not proof.
  */
-export type End = { told: string; responses: string[]; stored: string[]; asked: number[] }
+export type End = { reported: string; responses: string[]; stored: string[]; asked: number[] }
 
 /** Plays histories at an acquirer, each on its own order and all at the same times. */
 export async function createPlayer(bank: Bank) {
@@ -105,7 +105,7 @@ export async function createPlayer(bank: Bank) {
         bank.book(orderId, booked(step.payment))
         return ''
       case 'tell':
-        return tell(orderId, booked(step.payment, step.rupees), step.by)
+        return sendReport(orderId, booked(step.payment, step.rupees), step.by)
       case 'ask':
         return ask(orderId)
       case 'cancel':
@@ -122,7 +122,7 @@ export async function createPlayer(bank: Bank) {
     faults.push({ call, fault: { status: 503 }, chance: 1, path: bank.pathOf(orderId) })
   }
 
-  async function tell(orderId: string, payment: Booked, by: string): Promise<string> {
+  async function sendReport(orderId: string, payment: Booked, by: string): Promise<string> {
     if (by === 'day file') {
       const { status, utr, amount } = payment as Booked & { status: FinalStatus }
       const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount }
@@ -181,7 +181,7 @@ export async function createPlayer(bank: Bank) {
     const stored = new Map(orderIds.map((orderId) => [orderId, [] as string[]]))
     for (const { orderId, line } of rows) stored.get(orderId)?.push(line)
     return forEach(orders, AT_ONCE, async ({ orderId, responses, asked }) => {
-      return { told: await ask(orderId), responses, asked, stored: stored.get(orderId) ?? [] }
+      return { reported: await ask(orderId), responses, asked, stored: stored.get(orderId) ?? [] }
     })
   }
 }

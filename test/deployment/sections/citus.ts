@@ -54,7 +54,7 @@ const BEFORE_MS = 3_000
 const AWAY_MS = 6_000
 const AFTER_MS = 4_000
 const BACK_WITHIN_MS = 2_000
-const TOLD_WITHIN_MS = 30_000
+const NOTIFIED_WITHIN_MS = 30_000
 /** The value that the operator's guide recommends. */
 const RECOVERY = 'citus.recover_2pc_interval=5s'
 const POLL_MS = 100
@@ -191,7 +191,7 @@ async function payments({ instances, tenants, client }: CitusTrial): Promise<Che
       const orders = await Promise.all(
         instances.map(async ({ url }) => createdOrderId(await sendPatiently(client, url, create)) as string),
       )
-      const told = await Promise.all(
+      const notified = await Promise.all(
         orders.map((orderId, at) =>
           sendPatiently(
             client,
@@ -203,14 +203,14 @@ async function payments({ instances, tenants, client }: CitusTrial): Promise<Che
       const states = await Promise.all(
         orders.map((order_id) => sendPatiently(client, instances[0].url, statusRequest(merchant, order_id))),
       )
-      return { told, paid: states.filter(({ text }) => JSON.parse(text).txnStatus === 'SUCCESS').length }
+      return { notified, paid: states.filter(({ text }) => JSON.parse(text).txnStatus === 'SUCCESS').length }
     },
   )
-  const told = results.flatMap((result) => result.told)
+  const notified = results.flatMap((result) => result.notified)
   return [
     {
       promise: `${PAIRS} payments, each reported for two orders concurrently over two nodes, each pay one order`,
-      found: `${tally(told)}; ${results.filter(({ paid }) => paid === 1).length} paid one order`,
+      found: `${tally(notified)}; ${results.filter(({ paid }) => paid === 1).length} paid one order`,
       kept: results.every(({ paid }) => paid === 1),
     },
   ]
@@ -311,14 +311,14 @@ async function newListeners(db: Database, cluster: CitusCluster) {
  * reached.
  */
 async function countWebhooks(receiver: Receiver, of: ReadonlySet<string>): Promise<{ orders: number; sent: number }> {
-  const told = () =>
+  const notified = () =>
     receiver
       .to('/')
       .map(({ body }) => JSON.parse(body).data.orderId as string)
       .filter((orderId) => of.has(orderId))
-  const end = performance.now() + TOLD_WITHIN_MS
-  while (new Set(told()).size < of.size && performance.now() < end) await sleep(POLL_MS)
-  return { orders: new Set(told()).size, sent: told().length }
+  const end = performance.now() + NOTIFIED_WITHIN_MS
+  while (new Set(notified()).size < of.size && performance.now() < end) await sleep(POLL_MS)
+  return { orders: new Set(notified()).size, sent: notified().length }
 }
 
 /** Creates one tenant on each worker. */

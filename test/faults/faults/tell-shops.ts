@@ -16,7 +16,7 @@ import { type NewMerchant, newMerchant } from '../../support/tenants.ts'
 import { progress } from '../../support/workspace.ts'
 import { type Conduct, type Receiver, startReceivers } from '../receivers.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
-import { type Told, untold } from '../told.ts'
+import { type Notified, undelivered } from '../told.ts'
 import { type Finding, ms } from '../verdict.ts'
 
 const EXPIRY_MINUTES = 15
@@ -124,7 +124,7 @@ type Payment = { shop: Shop; orderId: string; finalAt: number; story: Step[] }
  * killed every 9 s and PostgreSQL five times. Then the merchants fix their endpoints, and the operator resends the
  * missing events.
  */
-export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
+export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'webhooks')
   const environment = {
     INTENT_EXPIRY_MINUTES: String(EXPIRY_MINUTES),
@@ -182,10 +182,10 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   }
   const left = await untilOver(ids(everyone), Number.POSITIVE_INFINITY)
 
-  const told: Told[] = shops.flatMap(({ merchant: { mid }, receivers }) => {
+  const notified: Notified[] = shops.flatMap(({ merchant: { mid }, receivers }) => {
     return receivers.map((receiver) => ({ mid, receiver, isWhole: receiver.name !== GONE }))
   })
-  const { broken, events } = await untold(db, told)
+  const { broken, events } = await undelivered(db, notified)
   if (left > 0) broken.push(`every event is delivered in the end: ${left} are not`)
   const tooMany = everyone.filter(({ mostUnderWay }) => mostUnderWay > MOST_CALLS_UNDER_WAY)
   broken.push(

@@ -22,7 +22,7 @@ const NOTHING: readonly unknown[] = [null, '', 'null', 'null,']
 const orNothing = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (NOTHING.includes(value) ? undefined : value), schema.optional())
 
-const told = orNothing(text(255))
+const reported = orNothing(text(255))
 const word = z
   .string()
   .regex(/^[A-Z_]{1,40}$/)
@@ -39,7 +39,7 @@ const paise = orNothing(
 const Event = z
   .object({
     event_details: z.object({
-      event_id: told,
+      event_id: reported,
       event_type: word,
       event_status: word,
       sale_type: word,
@@ -48,10 +48,12 @@ const Event = z
       event_service_charge: paise,
       event_service_tax: paise,
     }),
-    order_details: z.object({ order_id: told }).nullish(),
-    payment_details: z.object({ bank_reference: told, cf_payment_id: paymentId }).nullish(),
-    refund_details: z.object({ refund_arn: told }).nullish(),
-    settlement_details: z.object({ utr: told, settlement_initiated_on: told, settlement_date: told }).nullish(),
+    order_details: z.object({ order_id: reported }).nullish(),
+    payment_details: z.object({ bank_reference: reported, cf_payment_id: paymentId }).nullish(),
+    refund_details: z.object({ refund_arn: reported }).nullish(),
+    settlement_details: z
+      .object({ utr: reported, settlement_initiated_on: reported, settlement_date: reported })
+      .nullish(),
   })
   .refine(
     ({ event_details: event, settlement_details: payout }) =>
@@ -91,8 +93,8 @@ function readPage(response: JsonResponse): z.output<typeof Page> {
   const { data: page, error } = Page.safeParse(response.body)
   if (page) return page
   const [{ path, message }] = error.issues as [z.core.$ZodIssue]
-  const told = response.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
-  const event = shortText(told?.data?.[Number(path[1])]?.event_details?.event_id)
+  const reported = response.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
+  const event = shortText(reported?.data?.[Number(path[1])]?.event_details?.event_id)
   const problem = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
   throw notBelieved(response, `Cashfree returned settlements in an unknown format${problem}`)
 }
@@ -104,9 +106,9 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const { event_type: type, event_status: status } = event
   const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
   const isDebit = takesBack || event.sale_type === 'DEBIT'
-  const told = event.event_settlement_amount ?? event.event_amount ?? 0
+  const reported = event.event_settlement_amount ?? event.event_amount ?? 0
   // Cashfree formats the amount of a debit with or without a minus sign.
-  const amount = isDebit ? -Math.abs(told) : told
+  const amount = isDebit ? -Math.abs(reported) : reported
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
   // A pending refund or chargeback may already be deducted, so it becomes a settlement line too.
   const isLine = takesBack

@@ -72,8 +72,8 @@ export const railFields = {
 
 type Rails = z.output<z.ZodObject<typeof railFields>>
 
-export const utrOf = (told: readonly Rails[]) =>
-  told
+export const utrOf = (reported: readonly Rails[]) =>
+  reported
     .flatMap(({ rail, splitInstruments = [] }) => [rail, ...splitInstruments.map((one) => one.rail)])
     .find((rail) => rail?.utr)?.utr
 
