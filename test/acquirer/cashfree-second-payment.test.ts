@@ -103,8 +103,8 @@ const UNREADABLE = `select count(*) from payment_exceptions where kind = 'unread
 it('does not send the refund of a duplicate payment to Cashfree, which would refund the first payment', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
-  const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', createdBy: 'asha' }
-  const made = await createRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
+  const requested = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', createdBy: 'asha' }
+  const made = await createRefund(service.db, { ...requested, utr: second.rrn, exceptionId }, service.clock.now())
   const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
   const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })
   await expect

@@ -72,12 +72,12 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     ['has no event, and a cursor', page(0, 'c1')],
     ['has no data, and a cursor', { cursor: 'c9' }],
   ])('reads pages with a pause that allows 30 calls per minute, until a page %s', async (_what, last) => {
-    const asked = serveRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
+    const requested = serveRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
     const { pages, pauses } = await read()
     expect(pages.map((events) => events.length)).toEqual(last.data && (last.data as []).length > 0 ? [2, 3, 1] : [2, 3])
     expect(pauses).toEqual([2_000, 2_000])
     const filters = { start_date: '2026-01-14T00:00:00+05:30', end_date: '2026-01-15T23:59:59+05:30' }
-    expect(asked).toEqual(
+    expect(requested).toEqual(
       [{}, { cursor: 'c1' }, { cursor: 'c2' }].map((at) => ({ pagination: { limit: 1_000, ...at }, filters })),
     )
   })
@@ -100,14 +100,14 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
   })
 
   it('stops with an error after 500 pages, whatever cursors Cashfree returns', async () => {
-    let asked = 0
+    let requested = 0
     const response = { status: 200, retryAfterSeconds: undefined, text: '' }
-    const request = async () => ({ ...response, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
+    const request = async () => ({ ...response, body: Buffer.from(JSON.stringify(page(1, `c${++requested}`))) })
     const settled = settledReader(accountOfBank(), { request }) as ReadSettled
     const pages = settled({ from: '2026-01-14', to: '2026-01-15' }, async () => undefined)
     const fault = await readPages(pages, undefined).catch((fault) => fault)
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('pull fewer days') })
-    expect(asked).toBe(500)
+    expect(requested).toBe(500)
   })
 
   it.each<[string, CallFault[], AcquirerError['outcome']]>([

@@ -139,18 +139,18 @@ describe('status checks of an unpaid order', () => {
 
 it(`runs each of ${MANY} status checks exactly once across 8 instances`, async () => {
   const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newOrderWithLink(number)))
-  const asked: unknown[] = []
+  const checked: unknown[] = []
   const instance = async () => {
     for (;;) {
       const taken = await take(afterExpiry(90), 4)
       if (taken.length === 0) return
-      asked.push(...taken.map(([orderId]) => orderId))
+      checked.push(...taken.map(([orderId]) => orderId))
     }
   }
   await Promise.all(Array.from({ length: 8 }, instance))
   // An instance may find nothing while another one has the last rows locked.
   await instance()
-  expect(asked.sort()).toEqual(orderIds.sort())
+  expect(checked.sort()).toEqual(orderIds.sort())
 })
 
 describe('status checks on demand, while a merchant or customer waits', () => {
@@ -168,23 +168,23 @@ describe('status checks on demand, while a merchant or customer waits', () => {
   })
   const may = (seconds: number, changes: object = {}, cameBackAt?: Date) =>
     mayEnquire(state(changes), rules, atAge(seconds), cameBackAt)
-  const asked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
+  const checked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
 
   it('allows the first check from the acquirer’s earliest time, whether the merchant or the customer waits', () => {
     expect([may(89), may(90), may(89, {}, atAge(60)), may(90, {}, atAge(60))]).toEqual([false, true, false, true])
   })
 
   it('allows a further check after the acquirer’s pause for polling merchants, and sooner when the customer returns to the page', () => {
-    expect([may(449, asked), may(450, asked)]).toEqual([false, true])
-    expect([may(149, asked, atAge(120)), may(150, asked, atAge(120))]).toEqual([false, true])
+    expect([may(449, checked), may(450, checked)]).toEqual([false, true])
+    expect([may(149, checked, atAge(120)), may(150, checked, atAge(120))]).toEqual([false, true])
     // The customer returned before the last check, which was run for this reason.
-    expect(may(150, asked, atAge(80))).toBe(false)
+    expect(may(150, checked, atAge(80))).toBe(false)
   })
 
   it('allows no check while one is scheduled, when only the last one is left, or after the order’s final status', () => {
-    expect(may(450, { ...asked, dueAt: atAge(450).getTime() })).toBe(false)
-    expect(may(450, { ...asked, statusChecks: 2 })).toBe(false)
-    expect(may(900 + 600, asked)).toBe(false)
+    expect(may(450, { ...checked, dueAt: atAge(450).getTime() })).toBe(false)
+    expect(may(450, { ...checked, statusChecks: 2 })).toBe(false)
+    expect(may(900 + 600, checked)).toBe(false)
   })
 
   it('checks an order once on demand, and later on the regular schedule', async () => {
@@ -277,21 +277,21 @@ describe('reading the pending jobs of acquirers', () => {
 
 it('limits the status checks per minute of all instances that share an account', async () => {
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
-  const asked: string[] = []
+  const checked: string[] = []
   const client = {
     async getPayments({ orderId }: { orderId: string }) {
-      asked.push(orderId)
+      checked.push(orderId)
       return []
     },
   }
   service.clock.set(afterExpiry(90).toISOString())
   const instance = () => sourceOf({ clientOf: async () => client as never, rulesOf: () => ({ most: 3, perMinute: 5 }) })
   for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
-  expect(asked).toHaveLength(5)
+  expect(checked).toHaveLength(5)
   service.clock.advance(60)
   for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
-  expect(new Set(asked).size).toBe(10)
-  expect(orderIds).toEqual(expect.arrayContaining(asked))
+  expect(new Set(checked).size).toBe(10)
+  expect(orderIds).toEqual(expect.arrayContaining(checked))
 })
 
 it('does not count a status check that the acquirer rejects with 429, and repeats it', async () => {
@@ -325,11 +325,11 @@ describe('a failed status check', () => {
   /** Returns when an order is checked, in seconds after its expiry, if every check fails with `fault` until `LATE`. */
   async function statusCheckedAt(fault: AcquirerError, most: number) {
     const orderId = await newOrderWithLink()
-    const asked: number[] = []
+    const checked: number[] = []
     const secondsNow = () => Math.round((service.clock.now().getTime() - EXPIRES_AT.getTime()) / 1000)
     const client = {
       async getPayments() {
-        asked.push(secondsNow())
+        checked.push(secondsNow())
         if (secondsNow() < LATE) throw fault
         return []
       },
@@ -340,7 +340,7 @@ describe('a failed status check', () => {
         'select status_check_at as at from acquirer_intents where order_id = $1',
         [orderId],
       )
-      if (rows[0].at === null) return asked
+      if (rows[0].at === null) return checked
       // PostgreSQL's time has microseconds, so the clock moves past it by a millisecond.
       service.clock.set(new Date(rows[0].at.getTime() + 1).toISOString())
       await doWhatIsDue(source)
@@ -351,9 +351,9 @@ describe('a failed status check', () => {
   const rejected = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
 
   it('that did not reach the acquirer is not counted, and is repeated with growing pauses', async () => {
-    const asked = await statusCheckedAt(rejected, 3)
-    expect(asked.slice(0, 4)).toEqual([90, 150, 225, 338])
-    expect(asked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
+    const checked = await statusCheckedAt(rejected, 3)
+    expect(checked.slice(0, 4)).toEqual([90, 150, 225, 338])
+    expect(checked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
   })
 
   it.each([
@@ -373,11 +373,11 @@ describe('a failed status check', () => {
 it('logs a status check whose result cannot be stored and continues with the others', async () => {
   const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')
-  const asked: string[] = []
+  const checked: string[] = []
   const client = {
     async getPayments({ paymentLink }: { paymentLink: { reference: string } }) {
-      asked.push(paymentLink.reference)
-      if (asked.length === 1) throw new Error('the database is away')
+      checked.push(paymentLink.reference)
+      if (checked.length === 1) throw new Error('the database is away')
       return []
     },
   }
@@ -386,9 +386,9 @@ it('logs a status check whose result cannot be stored and continues with the oth
     log: { warn: (facts: object) => void warnings.push(facts) } as never,
     limits: { ...LIMITS.webhooks, lookIntervalMs: 10 },
   })
-  await until('both orders are checked', () => asked.length === 2)
+  await until('both orders are checked', () => checked.length === 2)
   await clock.stop()
-  expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
+  expect(checked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
   expect(warnings).toMatchObject([{ work: 'status checks at acquirers', error: 'the database is away' }])
 })
 

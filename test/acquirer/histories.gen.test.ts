@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { isGenerated, runs } from '../support/generated.ts'
 import { startCashfree, startPhonepe, startSetu } from './histories/banks.ts'
-import { asAsked, expected, type History, history, inWords, questionsDue } from './histories/history.ts'
+import { asChecked, expected, type History, history, inWords, statusChecksPending } from './histories/history.ts'
 import { createPlayer, type End } from './histories/play.ts'
 
 /** Number of generated histories; the shares checked below refer to them. */
@@ -41,9 +41,9 @@ function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
   expectEnd(setu, history)
   // PhonePe's notifications are not proof: its status is checked at other times, and only the bank's own records are
   // known.
-  expectEnd(phonepe, asAsked(history, phonepe.asked))
+  expectEnd(phonepe, asChecked(history, phonepe.checked))
   const paidAt = phonepe.reported.startsWith('SUCCESS') ? knownSince(history, phonepe) : Number.POSITIVE_INFINITY
-  for (const at of questionsDue(history, phonepe.asked)) if (at < paidAt) expect(phonepe.asked).toContain(at)
+  for (const at of statusChecksPending(history, phonepe.checked)) if (at < paidAt) expect(phonepe.checked).toContain(at)
 }
 
 function expectEnd({ reported, stored, responses }: End, history: History): void {
@@ -58,11 +58,11 @@ function expectEnd({ reported, stored, responses }: End, history: History): void
 }
 
 /** Returns the time from which a PhonePe order is known to be paid, after which no status check follows. */
-function knownSince({ steps }: History, { asked }: End): number {
-  const moments = [...new Set([...steps.map(({ at }) => at), ...asked])].sort((a, b) => a - b)
+function knownSince({ steps }: History, { checked }: End): number {
+  const moments = [...new Set([...steps.map(({ at }) => at), ...checked])].sort((a, b) => a - b)
   const isPaidAt = (until: number) => {
-    const [past, askedBefore] = [steps.filter(({ at }) => at <= until), asked.filter((at) => at <= until)]
-    return expected(asAsked({ steps: past }, askedBefore)).isPaid
+    const [past, checkedBefore] = [steps.filter(({ at }) => at <= until), checked.filter((at) => at <= until)]
+    return expected(asChecked({ steps: past }, checkedBefore)).isPaid
   }
   return moments.find(isPaidAt) ?? Number.POSITIVE_INFINITY
 }

@@ -41,7 +41,7 @@ let bank: FakePhonepe
 let merchant: NewMerchant
 let client: AcquirerClient
 let look: () => Promise<void>
-let askWhatIsDue: () => Promise<void>
+let runStatusChecks: () => Promise<void>
 beforeAll(async () => {
   ;({ service, bank } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS }))
   merchant = await newPhonepeMerchant(service)
@@ -51,8 +51,8 @@ beforeAll(async () => {
   client = (await clientOf('phonepe')) as AcquirerClient
   look = instance.look
   const recording = { reports: createReports(db), now: clock.now, limits: LIMITS.acquirers }
-  const questions = dueEnquiries({ enquiries: createEnquiries(db), clientOf, rulesOf: enquiryRulesOf, ...recording })
-  askWhatIsDue = () => doAllThatIsDue(questions)
+  const statusChecks = dueEnquiries({ enquiries: createEnquiries(db), clientOf, rulesOf: enquiryRulesOf, ...recording })
+  runStatusChecks = () => doAllThatIsDue(statusChecks)
 })
 
 const create = (changes: Record<string, string> = {}, of = merchant) =>
@@ -69,7 +69,7 @@ const statusOf = async (orderId: string) =>
 
 const orderOf = (orderId: string) => bank.orders.get(orderId) as NonNullable<ReturnType<typeof bank.orders.get>>
 
-const questionsAbout = (orderId: string) =>
+const statusChecksOf = (orderId: string) =>
   bank.requests.filter(({ path }) => path.includes(`/order/${orderId}/`)).length
 
 const eventAbout = (orderId: string, event = 'pg.order.completed') =>
@@ -231,14 +231,14 @@ describe('a failed call to PhonePe', () => {
   })
 
   it('does not log in again for every call while PhonePe rejects every token', async () => {
-    const asked: string[] = []
+    const checked: string[] = []
     const its = serving((url) => {
-      asked.push(url)
+      checked.push(url)
       return url.endsWith('/token') ? json(200, token) : json(401, {})
     })
     for (let i = 0; i < 5; i++)
       await its.getPayments({ orderId: 'a1', paymentLink: {} } as never).catch(() => undefined)
-    expect(asked.filter((url) => url.endsWith('/token'))).toHaveLength(2)
+    expect(checked.filter((url) => url.endsWith('/token'))).toHaveLength(2)
   })
 })
 
@@ -326,13 +326,13 @@ describe('a PhonePe webhook', () => {
   it('only schedules a status check, whose result alone is recorded', async () => {
     const orderId = await newOrder()
     expect(await send(eventAbout(orderId))).toBe(200)
-    await askWhatIsDue()
-    expect([(await statusOf(orderId)).txnStatus, questionsAbout(orderId)]).toEqual(['PENDING', 1])
+    await runStatusChecks()
+    expect([(await statusOf(orderId)).txnStatus, statusChecksOf(orderId)]).toEqual(['PENDING', 1])
     const { payment } = await bank.pay(orderId, quietly)
     // The event's own status is ignored, even a failure.
     service.clock.advance(3)
     expect(await send(eventAbout(orderId, 'pg.order.failed'))).toBe(200)
-    await askWhatIsDue()
+    await runStatusChecks()
     expect(await statusOf(orderId)).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: payment.rrn } })
     const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
     expect(rows).toEqual([])
@@ -340,32 +340,32 @@ describe('a PhonePe webhook', () => {
 
   it('schedules a status check 3 s after the last one, or 60 s after it beyond 20 checks, and loses none', async () => {
     const orderId = await newOrder()
-    let asked = 0
-    const asksAfter = async (seconds: number) => {
+    let checked = 0
+    const checksAfter = async (seconds: number) => {
       for (let i = 0; i < 3; i++) expect(await send(eventAbout(orderId))).toBe(200)
-      await askWhatIsDue()
-      expect(questionsAbout(orderId)).toBe(asked)
+      await runStatusChecks()
+      expect(statusChecksOf(orderId)).toBe(checked)
       service.clock.advance(seconds)
-      await askWhatIsDue()
-      expect(questionsAbout(orderId)).toBe(++asked)
+      await runStatusChecks()
+      expect(statusChecksOf(orderId)).toBe(++checked)
     }
     await send(eventAbout(orderId))
-    await askWhatIsDue()
-    expect(questionsAbout(orderId)).toBe(++asked)
-    while (asked < 20) await asksAfter(3)
+    await runStatusChecks()
+    expect(statusChecksOf(orderId)).toBe(++checked)
+    while (checked < 20) await checksAfter(3)
     await bank.pay(orderId, quietly)
     await send(eventAbout(orderId))
     service.clock.advance(59)
-    await askWhatIsDue()
-    expect(questionsAbout(orderId)).toBe(20)
+    await runStatusChecks()
+    expect(statusChecksOf(orderId)).toBe(20)
     service.clock.advance(1)
-    await askWhatIsDue()
+    await runStatusChecks()
     expect((await statusOf(orderId)).txnStatus).toBe('SUCCESS')
     // No webhook causes a status check of a paid order.
     service.clock.advance(60)
     expect(await send(eventAbout(orderId))).toBe(200)
-    await askWhatIsDue()
-    expect(questionsAbout(orderId)).toBe(21)
+    await runStatusChecks()
+    expect(statusChecksOf(orderId)).toBe(21)
   })
 
   it('does not use up the three checks after the expiry or the operator’s check, however often it is sent', async () => {
@@ -373,15 +373,15 @@ describe('a PhonePe webhook', () => {
     for (let i = 0; i < 30; i++) {
       await send(eventAbout(orderId))
       service.clock.advance(10)
-      await askWhatIsDue()
+      await runStatusChecks()
     }
-    const asked = questionsAbout(orderId)
+    const checked = statusChecksOf(orderId)
     service.clock.advance(10 * 60 + 90)
     for (const seconds of [0, 7 * 60, 2 * 3_600]) {
       service.clock.advance(seconds)
-      await askWhatIsDue()
+      await runStatusChecks()
     }
-    expect(questionsAbout(orderId)).toBe(asked + 3)
+    expect(statusChecksOf(orderId)).toBe(checked + 3)
     const { most } = phonepe.enquiryRules as EnquiryRules
     expect(await createEnquiries(service.db).take(orderId, most, service.clock.now())).toBeDefined()
   })
@@ -419,9 +419,16 @@ describe('a refund at PhonePe', () => {
     const orderId = await newOrder()
     await bank.pay(orderId, quietly)
     await send(eventAbout(orderId))
-    await askWhatIsDue()
-    const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 20_000, note: '', createdBy: 'merchant' }
-    const made = await createRefund(service.pools.due, asked, service.clock.now())
+    await runStatusChecks()
+    const checked = {
+      mid: merchant.mid,
+      orderId,
+      refundId: unique('R'),
+      amount: 20_000,
+      note: '',
+      createdBy: 'merchant',
+    }
+    const made = await createRefund(service.pools.due, checked, service.clock.now())
     if ('refund' in made) return made.refund
     throw new Error(made.rejected)
   }
@@ -653,23 +660,23 @@ it.each([5, 15, 24 * 60])(
   'checks a PhonePe order with an expiry of %d minutes at most 12 times before the expiry while the merchant polls',
   (minutes) => {
     const [createdAt, expiresAt] = [0, new Date(minutes * 60_000)]
-    const asked: number[] = []
+    const checked: number[] = []
     for (let at = 0; at < expiresAt.getTime(); at += 1_000) {
       const state = {
         acquirer: 'phonepe',
-        statusChecks: asked.length,
+        statusChecks: checked.length,
         createdAt,
-        statusCheckedAt: asked.at(-1) ?? null,
+        statusCheckedAt: checked.at(-1) ?? null,
         dueAt: expiresAt.getTime() + 90_000,
         expiresAt,
       }
-      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, new Date(at))) asked.push(at)
+      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, new Date(at))) checked.push(at)
     }
-    expect(asked[0]).toBe(20_000)
-    expect(asked.length).toBeLessThanOrEqual(12)
-    expect(asked.length).toBeGreaterThanOrEqual(8)
-    for (const [index, at] of asked.entries())
-      if (index > 0) expect(at - (asked[index - 1] as number)).toBeGreaterThanOrEqual(10_000)
+    expect(checked[0]).toBe(20_000)
+    expect(checked.length).toBeLessThanOrEqual(12)
+    expect(checked.length).toBeGreaterThanOrEqual(8)
+    for (const [index, at] of checked.entries())
+      if (index > 0) expect(at - (checked[index - 1] as number)).toBeGreaterThanOrEqual(10_000)
   },
 )
 

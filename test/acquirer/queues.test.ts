@@ -15,7 +15,7 @@ import { until } from '../support/wait.ts'
 
 const QUEUE = 12
 /** Seconds from an order's creation to its first status check. */
-const ASKED_AFTER = 15 * 60 + 90
+const CHECKED_AFTER = 15 * 60 + 90
 /** Maximum concurrent calls of one merchant. */
 const QUARTER = LIMITS.acquirers.dueAtOnce / 4
 
@@ -67,8 +67,8 @@ async function newPaid(bank: FakeSetu | FakeCashfree, merchant: NewMerchant): Pr
 }
 
 async function refund({ mid }: NewMerchant, orderId: string): Promise<void> {
-  const asked = { mid, orderId, refundId: unique('R'), amount: 100, note: 'sold out', createdBy: 'merchant' }
-  expect(await createRefund(service.db, asked, service.clock.now())).toHaveProperty('refund')
+  const requested = { mid, orderId, refundId: unique('R'), amount: 100, note: 'sold out', createdBy: 'merchant' }
+  expect(await createRefund(service.db, requested, service.clock.now())).toHaveProperty('refund')
 }
 
 async function statusesOf({ mid }: NewMerchant): Promise<string[]> {
@@ -146,7 +146,7 @@ describe('status checks while an acquirer hangs', () => {
     const strangers = [await withQueue(), await withQueue()]
     const merchant = await newSetuMerchant(service)
     await createOrder(service, merchant)
-    service.clock.advance(ASKED_AFTER - 1)
+    service.clock.advance(CHECKED_AFTER - 1)
     for (const stranger of strangers) {
       await until(
         'the other merchant uses its quarter of the calls',
@@ -166,7 +166,7 @@ describe('status checks while an acquirer hangs', () => {
     const merchant = await newCashfreeMerchant(service)
     const orderId = await createOrder(service, merchant)
     await cashfree.pay(orderId, { faults: { lost: 1 } })
-    service.clock.advance(ASKED_AFTER)
+    service.clock.advance(CHECKED_AFTER)
     for (const one of strangers) {
       await until('Setu’s call limit is reached', async () => (await callsOf(one, 'last')) === QUARTER)
     }

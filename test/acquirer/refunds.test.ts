@@ -56,7 +56,7 @@ const sourceOf = (clientOf: Parameters<typeof dueRefunds>[0]['clientOf']) =>
 
 async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
   const of = orderId ?? (await newPaid())
-  const asked = {
+  const requested = {
     mid: merchant.mid,
     orderId: of,
     refundId: unique('R'),
@@ -64,7 +64,7 @@ async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
     note: 'sold out',
     createdBy: 'merchant',
   }
-  const made = await createRefund(service.pools.due, asked, service.clock.now())
+  const made = await createRefund(service.pools.due, requested, service.clock.now())
   if (!('refund' in made)) throw new Error(made.rejected)
   return made.refund
 }
@@ -181,17 +181,17 @@ describe('a refund at Setu', () => {
     bank.refunds.faults = { late: 1 }
     const { look } = startInstance()
     await look()
-    const questions = () => bank.requests.filter(({ path }) => path.includes(`/${booked(refund)[0]?.txnId}/`)).length
-    for (let asked = 0; ; asked++) {
+    const statusChecks = () => bank.requests.filter(({ path }) => path.includes(`/${booked(refund)[0]?.txnId}/`)).length
+    for (let requested = 0; ; requested++) {
       const { dueAt } = await stored(refund)
       if (dueAt === null) break
       service.clock.advance((dueAt.getTime() - service.clock.now().getTime()) / 1000)
       await look()
       const age = service.clock.now().getTime() - refund.createdAt.getTime()
       expect(await exceptionsOf(refund)).toEqual(age < 5 * DAY * 1000 ? [] : ['refund without an end'])
-      expect(questions()).toBe(asked + 1)
+      expect(statusChecks()).toBe(requested + 1)
     }
-    expect(questions()).toBe(3 + 20 + 30)
+    expect(statusChecks()).toBe(3 + 20 + 30)
     expect(service.clock.now().getTime() - refund.createdAt.getTime()).toBe(35 * DAY * 1000)
     bank.refunds.faults = {}
     await bank.refunds.endLate()

@@ -233,7 +233,7 @@ describe('a notification of Setu', () => {
 })
 
 describe('a status check at Setu', () => {
-  const ask = async (orderId: string) => {
+  const checkStatus = async (orderId: string) => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
     const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: service.clock.now })
@@ -252,7 +252,7 @@ describe('a status check at Setu', () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
-    expect(await ask(orderId)).toMatchObject({
+    expect(await checkStatus(orderId)).toMatchObject({
       status: 'FAIL',
       utr: failed.rrn,
       amount: 200_00,
@@ -262,7 +262,7 @@ describe('a status check at Setu', () => {
     const { payment } = await bank.pay(orderId, quietly)
     payment.txnTs = '2026-03-31T23:59:58+0530'
     const at = { paidAt: new Date('2026-03-31T18:29:58Z') }
-    expect(await ask(orderId)).toMatchObject({
+    expect(await checkStatus(orderId)).toMatchObject({
       status: 'SUCCESS',
       utr: payment.rrn,
       amount: 200_00,
@@ -275,7 +275,7 @@ describe('a status check at Setu', () => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
-    expect(await ask(orderId)).toMatchObject({
+    expect(await checkStatus(orderId)).toMatchObject({
       ...{ status: 'FAIL', utr: undefined, amount: 200_00, paidAt: undefined, names: namesOf(payment) },
     })
   })
@@ -286,7 +286,7 @@ describe('a status check at Setu', () => {
       const orderId = await newOrder()
       const { payment } = await bank.pay(orderId, quietly)
       Object.assign(payment, changes)
-      await expect(ask(orderId)).rejects.toMatchObject({ outcome: 'bad answer' })
+      await expect(checkStatus(orderId)).rejects.toMatchObject({ outcome: 'bad answer' })
     },
   )
 })

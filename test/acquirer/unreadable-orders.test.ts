@@ -32,7 +32,7 @@ await newWebhook(stage.service.db, { mid: of.mid, url: 'https://shop.example/hoo
 
 const { ops } = opsOn(() => stage.service.databaseUrl, ['payments'])
 
-const ask = ({ orderId }: Order) => startInstance(stage).ask(orderId)
+const checkStatus = ({ orderId }: Order) => startInstance(stage).checkStatus(orderId)
 
 /**
  * Creates an order whose payment Cashfree reports with an unknown status. `readable` is the payment's original status.
@@ -42,7 +42,7 @@ async function newUnreadableOrder() {
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   const readable = payment.status
   payment.status = 'odd'
-  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  await expect(checkStatus(order)).rejects.toMatchObject({ isUnreadable: true })
   return { order, payment, readable }
 }
 
@@ -81,7 +81,7 @@ it('writes payment.expired only after a readable response that reports no paymen
   expect([await statusOf(stage, order), await eventsOf(order)]).toEqual(['PENDING', []])
   payment.status = 'failed'
   bookOf(order).status = 'EXPIRED'
-  await ask(order)
+  await checkStatus(order)
   await expire()
   expect(await statusOf(stage, order)).toBe('FAIL')
   expect(await eventsOf(order)).toEqual(['payment.attempt_failed', 'payment.expired'])
@@ -137,7 +137,7 @@ it('does not reopen an order with the final status FAIL, but stores the exceptio
   payment.status = 'odd'
   stage.service.clock.advance(OVER_SECONDS)
   expect(await statusOf(stage, order)).toBe('FAIL')
-  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  await expect(checkStatus(order)).rejects.toMatchObject({ isUnreadable: true })
   expect(await statusOf(stage, order)).toBe('FAIL')
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
@@ -182,11 +182,11 @@ it('shows an order paid without a bank reference, finds it by id and reference, 
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   const reference = payment.rrn
   payment.rrn = 'NA'
-  await ask(order)
+  await checkStatus(order)
   const show = async () => (await ops('show', '--order-id', order.orderId)).stdout
   expect(await show()).toContain('not known yet: utr is the acquirer’s payment id')
   payment.rrn = reference
-  await ask(order)
+  await checkStatus(order)
   expect(await show()).toMatch(new RegExp(`bankReference +${reference}`))
   for (const utr of [payment.id, reference]) {
     expect((await ops('find', '--utr', utr)).stdout).toContain(order.orderId)
@@ -205,7 +205,7 @@ it('stores the bank reference of a payment once, whatever the database role', as
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   Object.assign(payment, { rrn: null })
-  await ask(order)
+  await checkStatus(order)
   const set = (reference: string) =>
     stage.service.db.query('update payments set bank_reference = $2 where order_id = $1', [order.orderId, reference])
   await set('523504870001')
@@ -216,9 +216,9 @@ it('stores a second payment of an order once, as a duplicate payment only', asyn
   const order = await newOrder(stage, of)
   const { payment: first } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   Object.assign(first, { rrn: '1234567890' })
-  await ask(order)
+  await checkStatus(order)
   bookOf(order).payments.push({ ...first, id: `${first.id}9` })
-  for (let i = 0; i < 2; i++) await ask(order)
+  for (let i = 0; i < 2; i++) await checkStatus(order)
   const { exceptions, intent } = await recorded(stage, order)
   expect(intent).toEqual(['SUCCESS', '1234567890'])
   expect(exceptions).toEqual([['double payment', 'SUCCESS', `${first.id}9`, '200.00']])
@@ -231,11 +231,11 @@ it('recognises a payment that an operator has confirmed by the acquirer’s id o
   const confirm = ({ orderId }: Order, utr: string) =>
     ops('confirm', '--order-id', orderId, '--utr', utr, '--amount', '200')
   expect((await confirm(byId, first.id)).code).toBe(0)
-  await ask(byId)
+  await checkStatus(byId)
   // The command uses the machine's clock, by which the order has expired.
   expect((await exceptionsOf(byId)).map(({ kind }) => kind)).toEqual(['late payment'])
   const { payment: second } = await pay(byReference)
-  await ask(byReference)
+  await checkStatus(byReference)
   expect((await confirm(byReference, second.id)).stdout).toContain('was already paid')
   expect(await exceptionsOf(byReference)).toEqual([])
 })
@@ -262,8 +262,8 @@ it.each([
   }))
   const paymentLink = { acquirer: 'cashfree', merchantId: 'CF', id: order.orderId, reference: order.orderId, link: '' }
   for (const isOpen of [true, false]) {
-    const asking = client.getPayments({ orderId: order.orderId, paymentLink, isOpen })
-    await expect(asking).rejects.toMatchObject({ isUnreadable: true })
+    const requesting = client.getPayments({ orderId: order.orderId, paymentLink, isOpen })
+    await expect(requesting).rejects.toMatchObject({ isUnreadable: true })
   }
 })
 
@@ -275,7 +275,7 @@ it('stores the exception of a cancelled order too', async () => {
     "update payment_intents set status = 'CANCELLED', cancelled_at = now() where order_id = $1",
     [order.orderId],
   )
-  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  await expect(checkStatus(order)).rejects.toMatchObject({ isUnreadable: true })
   expect(await statusOf(stage, order)).toBe('FAIL')
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
@@ -284,17 +284,17 @@ it.each(['-', '__', 'NA', '0', 'null'])('treats %j as a missing payment id', asy
   const [named, nameless] = [await newOrder(stage, of), await newOrder(stage, of)]
   const { payment } = await bankOf(stage).pay(named.orderId, { faults: { lost: 1 } })
   Object.assign(payment, { id })
-  await ask(named)
+  await checkStatus(named)
   expect((await recorded(stage, named)).intent).toEqual(['SUCCESS', payment.rrn])
   Object.assign((await bankOf(stage).pay(nameless.orderId, { faults: { lost: 1 } })).payment, { id, rrn: 'NA' })
-  await expect(ask(nameless)).rejects.toMatchObject({ isUnreadable: true })
+  await expect(checkStatus(nameless)).rejects.toMatchObject({ isUnreadable: true })
 })
 
 it('records the readable payment and stores an exception for an unreadable one beside it', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   bookOf(order).payments.push({ ...payment, id: 'null', rrn: 'NA' })
-  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  await expect(checkStatus(order)).rejects.toMatchObject({ isUnreadable: true })
   expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', payment.rrn])
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })

@@ -110,7 +110,7 @@ describe.each<[string, Driver]>([
     const stage = await start({ limits: LIMITS_OF_TESTS })
     const of = await stage.newMerchant()
     const unchanged = instanceWith(stage, () => undefined)
-    await unchanged.ask((await newPaidOrder(stage, of)).orderId)
+    await unchanged.checkStatus((await newPaidOrder(stage, of)).orderId)
     const { body } = unchanged.seen
     const all = changesOf(body)
     expect(all.length).toBeGreaterThanOrEqual(200)
@@ -119,7 +119,7 @@ describe.each<[string, Driver]>([
     const orders = await inBatches(changes, async (change) => {
       const order = await newPaidOrder(stage, of)
       await instanceWith(stage, change)
-        .ask(order.orderId)
+        .checkStatus(order.orderId)
         .catch(() => undefined)
       return { order, change }
     })
@@ -131,7 +131,7 @@ describe.each<[string, Driver]>([
     })
     expect(results.flat()).toEqual([])
     await inBatches(orders, async ({ order }) => {
-      await unchanged.ask(order.orderId)
+      await unchanged.checkStatus(order.orderId)
       expect(await statusOf(stage, order)).toBe('SUCCESS')
       expect((await kindsOf(stage, order)).filter((kind) => kind !== 'unreadable')).toEqual([])
     })

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attack } from './attacker.ts'
 import type { AttackerName } from './attackers.ts'
-import { askForLists, openPages } from './other-users.ts'
+import { openPages, requestLists } from './other-users.ts'
 import type { Entrance, Scene } from './scene.ts'
 
 /** Result of an attack, besides the bystander's creates. */
@@ -32,7 +32,7 @@ export const ATTACKS: Record<AttackerName, Attack> = {
   paths: by('paths', 5, 'service'),
   headers: by('headers', 5, 'service'),
   'slow-senders': by('slow-senders', 12, 'service'),
-  lists: by('lists', 15, 'service', askForLists),
+  lists: by('lists', 15, 'service', requestLists),
   'many-lists': by('many-lists', 10, 'service'),
   trailers: by('trailers', 10, 'balancer'),
   silent: by('silent', 12, 'balancer'),

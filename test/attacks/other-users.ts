@@ -10,19 +10,19 @@ const PAGE_INTERVAL_MS = 1_000
 const PAGE_TIMEOUT_MS = 5_000
 
 /** Another partner requests its long list repeatedly. Returns the broken promises. */
-export async function askForLists({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
+export async function requestLists({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
   const client = bystanderClient()
   const rejected: string[] = []
-  let asked = 0
+  let requested = 0
   await every(LIST_INTERVAL_MS, seconds, async () => {
-    asked++
+    requested++
     const response = await client.send(url, longList(bystander.partner, bystander.merchant.mid))
     if (response.status !== 200) rejected.push(String(response.status ?? response.fault))
   })
   client.close()
   return rejected.length === 0
     ? []
-    : [`another partner gets its list: ${rejected.length} of ${asked} failed with ${unique(rejected)}`]
+    : [`another partner gets its list: ${rejected.length} of ${requested} failed with ${unique(rejected)}`]
 }
 
 /** Another customer opens a pay page repeatedly. Returns the broken promises about its events. */
@@ -31,15 +31,15 @@ export async function openPages({ bystander }: Scene, url: string, seconds: numb
   const created = await client.send(url, createRequest(bystander.merchant))
   client.close()
   const rejected: string[] = []
-  let asked = 0
+  let requested = 0
   await every(PAGE_INTERVAL_MS, seconds, async () => {
-    asked++
+    requested++
     const status = await statusOf(`${url}/pay/${createdOrderId(created)}/events`)
     if (status !== '200') rejected.push(status)
   })
   return rejected.length === 0
     ? []
-    : [`another customer's page gets its events: ${rejected.length} of ${asked} failed with ${unique(rejected)}`]
+    : [`another customer's page gets its events: ${rejected.length} of ${requested} failed with ${unique(rejected)}`]
 }
 
 async function every(intervalMs: number, seconds: number, act: () => Promise<void>): Promise<void> {

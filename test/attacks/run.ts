@@ -37,9 +37,9 @@ async function attackAll(): Promise<boolean> {
   const loadBefore = load()
   await build()
   const scene = await setScene()
-  const wanted = Object.entries(ATTACKS).filter(([name]) => chosen.length === 0 || chosen.includes(name))
-  const attacks = wanted.filter(([, { entrance }]) => entrance !== 'balancer' || hasBalancer())
-  const leftOut = wanted.filter((attack) => !attacks.includes(attack))
+  const requested = Object.entries(ATTACKS).filter(([name]) => chosen.length === 0 || chosen.includes(name))
+  const attacks = requested.filter(([, { entrance }]) => entrance !== 'balancer' || hasBalancer())
+  const leftOut = requested.filter((attack) => !attacks.includes(attack))
 
   progress('quiet')
   const quiet = await runBeside(scene, 'quiet', QUIET.service)

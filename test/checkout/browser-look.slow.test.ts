@@ -68,8 +68,8 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     'the pay page on $phone shows touch-sized wallet links that all pay the same order, and the QR on demand',
     async ({ options, names, schemes, locale = 'en-IN' as const }) => {
       const tab = await checkout.openTab({ ...options, locale })
-      const asked: string[] = []
-      tab.on('request', (request) => asked.push(new URL(request.url()).pathname))
+      const requested: string[] = []
+      tab.on('request', (request) => requested.push(new URL(request.url()).pathname))
       const order = await checkout.newOrder({ note: 'चाय & biscuits #2' })
       await tab.goto(order.payment_url)
       const links = tab.locator('.apps a')
@@ -99,7 +99,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
         expect(parameters).toEqual(read[0]?.parameters)
       }
       expect(await tab.locator('img.qr:visible').count()).toBe(0)
-      expect(asked.filter((path) => path.endsWith('.svg'))).toEqual([])
+      expect(requested.filter((path) => path.endsWith('.svg'))).toEqual([])
       await tab.getByText(SAYS[locale].showQr).tap()
       expect(await tab.getByRole('img', { name: SAYS[locale].qrCode }).isVisible()).toBe(true)
     },

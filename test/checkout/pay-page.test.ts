@@ -335,15 +335,15 @@ describe('the page that the service sends', () => {
 
   it('returns the order’s state to a HEAD request, for browsers without events', async () => {
     const { page, orderId } = await newOrder()
-    const ask = async () => {
+    const send = async () => {
       const { headers } = await service.app.inject({ method: 'HEAD', url: page })
       return [headers['x-payment-state'], headers['x-payment-utr']]
     }
-    expect(await ask()).toEqual(['open', ''])
+    expect(await send()).toEqual(['open', ''])
     await notify(service, notification(orderId, { status: 'FAIL', UTR: undefined }))
-    expect(await ask()).toEqual(['attemptFailed', ''])
+    expect(await send()).toEqual(['attemptFailed', ''])
     await notify(service, notification(orderId, { UTR: '523504870406' }))
-    expect(await ask()).toEqual(['paid', '523504870406'])
+    expect(await send()).toEqual(['paid', '523504870406'])
   })
 })
 
@@ -433,11 +433,11 @@ describe('a refund in the sandbox', () => {
     const { mid, orderId, page } = await newOrder({}, name, sandbox)
     await notify(sandbox, notification(orderId))
     const [refund_id, key] = [unique('R'), await newKey(sandbox.db, { mid }, true)]
-    const ask = async (fields: Record<string, string>) =>
+    const send = async (fields: Record<string, string>) =>
       (await post(sandbox.app, REFUND, { mid, order_id: orderId, note: 'Cold tea', ...fields }, key)).status
-    expect(await ask({ refund_id, amount: '50' })).toBe(200)
+    expect(await send({ refund_id, amount: '50' })).toBe(200)
     const stateOf = async () => (await post(sandbox.app, REFUND_STATUS, { mid, refund_id }, key)).body.data
-    return { mid, orderId, page, refund_id, ask, stateOf }
+    return { mid, orderId, page, refund_id, send, stateOf }
   }
   const press = async (orderId: string, refund_id: string, status: string, { app } = sandbox) => {
     const { status: responded, headers } = await post(app, `/pay/${orderId}/simulate`, { refund_id, status })
@@ -447,9 +447,9 @@ describe('a refund in the sandbox', () => {
     [...(await get(page, sandbox)).text.matchAll(/name="refund_id" value="([^"]*)"/g)].map(([, id]) => id)
 
   it('is shown on the pay page of its order with its possible outcomes while it is open', async () => {
-    const { orderId, page, refund_id, ask } = await newRefund()
+    const { orderId, page, refund_id, send } = await newRefund()
     sandbox.clock.advance(1)
-    expect(await ask({ refund_id: `${refund_id}-2`, amount: '150' })).toBe(200)
+    expect(await send({ refund_id: `${refund_id}-2`, amount: '150' })).toBe(200)
     expect(await offered(page)).toEqual([refund_id, `${refund_id}-2`])
     const { text } = await get(page, sandbox)
     expect(text).toContain(`method="post" action="${orderId}/simulate">`)

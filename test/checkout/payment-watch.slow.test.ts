@@ -36,13 +36,13 @@ const utrOf = (status: Status) => (status === 'SUCCESS' ? '523504870405' : null)
 
 /** A watch over statuses that the test sets; records its queries and errors. */
 function watchOver(statuses: Map<string, Status>) {
-  const asked: string[][] = []
+  const requested: string[][] = []
   const errors: unknown[] = []
   let failure: Error | undefined
   const watch = createPaymentWatch({
     intents: {
       async findStates(orderIds) {
-        asked.push([...orderIds])
+        requested.push([...orderIds])
         if (failure) throw failure
         const known = [...statuses].filter(([orderId]) => orderIds.includes(orderId))
         return new Map(
@@ -55,7 +55,7 @@ function watchOver(statuses: Map<string, Status>) {
     limits: LIMITS,
     onError: (error) => errors.push(error),
   })
-  return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }
+  return { watch, requested, errors, failWith: (error?: Error) => (failure = error) }
 }
 
 /** Opens a page and returns its event stream, the parsed events and the number of heartbeats. */
@@ -81,18 +81,18 @@ describe('the watch over open pay pages', () => {
 
   it('queries each order once per second for 1,000 pages together, and notifies every page', async () => {
     const statuses = new Map<string, Status>()
-    const { watch, asked } = watchOver(statuses)
+    const { watch, requested } = watchOver(statuses)
     // Two tabs per order.
     const pages = Array.from({ length: 1_000 }, (_, i) => open(watch, checkoutOf(`order-${i >> 1}`)))
     await vi.advanceTimersByTimeAsync(5 * TICK_MS)
-    expect(asked.map((orderIds) => orderIds.length)).toEqual([500, 500, 500, 500, 500])
-    expect(new Set(asked[0]).size).toBe(500)
+    expect(requested.map((orderIds) => orderIds.length)).toEqual([500, 500, 500, 500, 500])
+    expect(new Set(requested[0]).size).toBe(500)
     for (let i = 0; i < 250; i++) statuses.set(`order-${i}`, 'SUCCESS')
     for (let i = 250; i < 500; i++) statuses.set(`order-${i}`, 'FAIL')
     await vi.advanceTimersByTimeAsync(2 * TICK_MS)
     expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,523504870405,paid,over,end')).toEqual([])
     expect(pages.slice(500).filter(({ told }) => told.join() !== 'open,attemptFailed')).toEqual([])
-    expect(asked.map((orderIds) => orderIds.length).slice(5)).toEqual([500, 250])
+    expect(requested.map((orderIds) => orderIds.length).slice(5)).toEqual([500, 250])
     watch.close()
   })
 
@@ -167,12 +167,12 @@ describe('the watch over open pay pages', () => {
   })
 
   it('ends earlier and later pages once closed, and queries nothing anymore', async () => {
-    const { watch, asked } = watchOver(new Map())
+    const { watch, requested } = watchOver(new Map())
     const early = open(watch, checkoutOf('a'))
     watch.close()
     const late = open(watch, checkoutOf('b'))
     await vi.advanceTimersByTimeAsync(5 * TICK_MS)
-    expect([early.told, late.told, asked]).toEqual([['open', 'end'], ['end'], []])
+    expect([early.told, late.told, requested]).toEqual([['open', 'end'], ['end'], []])
   })
 })
 
@@ -262,10 +262,10 @@ describe('open pay pages on real connections', () => {
     const { mid, key } = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
     const lookUps = looksUp(service)
-    const asked = `GET /pay/${orderId}/events HTTP/1.1\r\nHost: x\r\n\r\n`
+    const requested = `GET /pay/${orderId}/events HTTP/1.1\r\nHost: x\r\n\r\n`
     for (let i = 0; i < 5; i++) {
       const socket = connectSocket(Number(new URL(address).port), '127.0.0.1').on('error', () => undefined)
-      socket.write(asked.repeat(5))
+      socket.write(requested.repeat(5))
       await new Promise((resolve) => socket.resume().once('close', resolve))
     }
     await new Promise((resolve) => setTimeout(resolve, 1_500))

@@ -151,8 +151,8 @@ describe('the cache of QR images', () => {
   it('draws each QR once and at most one per turn of the event loop, so that other requests continue', async () => {
     const drawQr = createDrawQr(LIMITS.pages)
     const done: number[] = []
-    const ask = (order: number) => drawQr('svg', link(order)).then(() => done.push(order))
-    const all = Promise.all(Array.from({ length: 100 }, (_, i) => ask(i % 50)))
+    const draw = (order: number) => drawQr('svg', link(order)).then(() => done.push(order))
+    const all = Promise.all(Array.from({ length: 100 }, (_, i) => draw(i % 50)))
     let most = 0
     for (let turn = 0; turn < 100; turn++) {
       await turnOfTheLoop()

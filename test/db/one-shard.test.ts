@@ -67,8 +67,8 @@ describe.skipIf(!ON_CITUS)('distributed database', () => {
         )
         expect(statements.length).toBeGreaterThan(0)
         for (const statement of statements) {
-          const asksAll = BY_ORDER_ID.includes(name) && LOOK_UP.test(statement.text)
-          expect(await shardsOf(client, statement), statement.text).toBeLessThanOrEqual(asksAll ? Infinity : 1)
+          const queriesAll = BY_ORDER_ID.includes(name) && LOOK_UP.test(statement.text)
+          expect(await shardsOf(client, statement), statement.text).toBeLessThanOrEqual(queriesAll ? Infinity : 1)
         }
       } finally {
         await client.end()

@@ -32,7 +32,7 @@ let mid: string
 let pid: string
 let key: Key
 /** The databases that were queried for settlements, in order. */
-const asked: string[] = []
+const requested: string[] = []
 /** The databases that fail when they are queried. */
 const failing = new Set<string>()
 
@@ -63,7 +63,7 @@ afterAll(async () => {
 function recordLists(name: string, pool: Database) {
   const query = pool.query.bind(pool) as (statement: { text: string }) => Promise<pg.QueryResult>
   vi.spyOn(pool, 'query').mockImplementation((async (statement: { text: string }) => {
-    asked.push(name)
+    requested.push(name)
     if (failing.has(name) && statement.text.includes('from settlements')) throw new Error('terminated unexpectedly')
     return query(statement)
   }) as never)
@@ -78,10 +78,10 @@ async function settle(utr: string, merchant = mid) {
 }
 
 async function list(of = { pid, mid, key }) {
-  asked.length = 0
+  requested.length = 0
   const fields = { pid: of.pid, mid: of.mid, s_date: '05-01-2026', e_date: '05-01-2026' }
   const { status, body } = await post(service.app, LIST, fields, of.key)
-  return { status, utrs: body.data?.map((record: { UTR: string }) => record.UTR), respondedBy: asked.at(-1) }
+  return { status, utrs: body.data?.map((record: { UTR: string }) => record.UTR), respondedBy: requested.at(-1) }
 }
 
 const untilRespondedBy = (respondedBy: string) =>
@@ -170,7 +170,7 @@ describe('lists with a streaming replica', () => {
     failing.add('replica')
     expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'primary' })
     // Queried whether it follows the primary, and for the list.
-    expect(asked).toEqual(['replica', 'replica', 'primary'])
+    expect(requested).toEqual(['replica', 'replica', 'primary'])
     failing.clear()
   })
 

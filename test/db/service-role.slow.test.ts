@@ -226,8 +226,12 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     const merchant = await newMerchant(service.db)
     const [orderId, utr] = [await createOrder(service, merchant, { order_id: unique('O') }), newUtr()]
     await reportPayment(service, orderId, { UTR: utr })
-    const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 150_00, note: 'sold out' }
-    const made = await createRefund(service.pools.requests, { ...asked, createdBy: 'merchant' }, service.clock.now())
+    const requested = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 150_00, note: 'sold out' }
+    const made = await createRefund(
+      service.pools.requests,
+      { ...requested, createdBy: 'merchant' },
+      service.clock.now(),
+    )
     return { mid: merchant.mid, orderId, utr, refund: (made as { refund: Refund }).refund }
   }
   type Order = Awaited<ReturnType<typeof refundedOrder>>

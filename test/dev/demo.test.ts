@@ -66,8 +66,8 @@ it('the demo imports its settlements once, like an operator, and ops today shows
 
 it('the documented example of checkPaymentStatus works in the demo exactly as printed', async () => {
   const { requestBody, responses } = POSTS[STATUS] ?? {}
-  const asked = await post(service.app, STATUS, requestBody?.content[FORM]?.example, demo.merchantKey)
-  expect(asked.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
+  const requested = await post(service.app, STATUS, requestBody?.content[FORM]?.example, demo.merchantKey)
+  expect(requested.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 
 it('the demo’s key may refund, and the printed text says that other keys need the right', async () => {

@@ -48,8 +48,8 @@ export type AnyPaid = { orderId: string; utr: string; amount: number; paidAt: Da
 type OpenBank = (db: Database) => Promise<
   Opened<AnyBank> & {
     paid: () => AnyPaid[]
-    questions: string
-    failQuestions: (chance: number) => unknown
+    statusChecks: string
+    failStatusChecks: (chance: number) => unknown
   }
 >
 
@@ -60,8 +60,8 @@ export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
       ...opened,
       bank,
       paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: new Date(payment.txnTs) })),
-      questions: 'last',
-      failQuestions: (chance) => bank.faults.push({ call: 'last', fault: { status: 500 }, chance }),
+      statusChecks: 'last',
+      failStatusChecks: (chance) => bank.faults.push({ call: 'last', fault: { status: 500 }, chance }),
     }
   },
 
@@ -71,8 +71,8 @@ export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
       ...opened,
       bank,
       paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
-      questions: 'payments',
-      failQuestions: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
+      statusChecks: 'payments',
+      failStatusChecks: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
     }
   },
 }

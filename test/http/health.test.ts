@@ -4,8 +4,8 @@ import { errorResponse, responseOf, startService } from '../support/service.ts'
 it('reads the open refunds for /readyz once per interval, however many requests arrive', async () => {
   const service = await startService({ limits: { lookUps: { cachedMs: 3_600_000 } } })
   const query = vi.spyOn(service.pools.pages, 'query')
-  const asked = await Promise.all(Array.from({ length: 20 }, () => service.app.inject('/readyz')))
-  expect(new Set(asked.map(({ statusCode }) => statusCode))).toEqual(new Set([200]))
+  const requested = await Promise.all(Array.from({ length: 20 }, () => service.app.inject('/readyz')))
+  expect(new Set(requested.map(({ statusCode }) => statusCode))).toEqual(new Set([200]))
   // No refund is open.
   expect(query.mock.calls.filter(([sql]) => String(sql).includes('from refunds'))).toHaveLength(1)
 })

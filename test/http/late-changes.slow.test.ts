@@ -95,7 +95,7 @@ it(`stores no refund with a 503 response of ${ROUNDS} × ${AT_ONCE} concurrent r
   }
   client.close()
   await Promise.all(instances.map((instance) => instance.stop()))
-  const counts = [200, 409, 503].map((wanted) => statuses.filter((status) => status === wanted).length)
+  const counts = [200, 409, 503].map((requested) => statuses.filter((status) => status === requested).length)
   expect(counts.reduce((sum, count) => sum + count)).toBe(ROUNDS * AT_ONCE)
   expect(counts[0]).toBeGreaterThan(0)
 }, 300_000)

@@ -19,10 +19,10 @@ function newPatience({ waiting = 10 } = {}) {
 
 /** Fails `times` times, then returns the number of calls. */
 function backAfter(times: number, error: Error = AWAY) {
-  let asked = 0
+  let requested = 0
   return async () => {
-    if (asked++ < times) throw error
-    return asked
+    if (requested++ < times) throw error
+    return requested
   }
 }
 
@@ -49,17 +49,17 @@ it('does not repeat a query that fails because of an error in the service', asyn
 
 it('stops querying the database for a waiting request whose client has disconnected', async () => {
   const { patiently, request, socket } = newPatience()
-  let asked = 0
+  let requested = 0
   const leaving = patiently(request, async () => {
-    if (++asked === 3) socket.destroyed = true
+    if (++requested === 3) socket.destroyed = true
     throw AWAY
   })
   await expect(leaving).rejects.toBe(AWAY)
-  expect(asked).toBe(3)
+  expect(requested).toBe(3)
 })
 
 it('rejects requests beyond the number that may wait immediately', async () => {
   const { patiently, request } = newPatience({ waiting: 3 })
-  const asked = await Promise.allSettled(Array.from({ length: 5 }, () => patiently(request, backAfter(2))))
-  expect(asked.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])
+  const requested = await Promise.allSettled(Array.from({ length: 5 }, () => patiently(request, backAfter(2))))
+  expect(requested.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])
 })

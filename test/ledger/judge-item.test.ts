@@ -3,8 +3,8 @@ import { discrepancyId, owedBy } from '../../src/books/ledger/discrepancies.ts'
 import type { Item } from '../../src/books/ledger/judge-item.ts'
 import { at, day, judge, PAYMENT, refund, row } from './items.ts'
 
-const kindsOf = (...asked: Parameters<typeof judge>) =>
-  judge(...asked).map((one) => [one.kind, one.day, owedBy(one)] as const)
+const kindsOf = (...requested: Parameters<typeof judge>) =>
+  judge(...requested).map((one) => [one.kind, one.day, owedBy(one)] as const)
 
 describe('discrepancies of one item', () => {
   it.each<[string, Partial<Item>, [kind: string, day: string, owed: number][]]>([

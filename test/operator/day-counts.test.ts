@@ -11,13 +11,13 @@ const ALL = DAYS.map((_, ago) => ago)
 
 /** Counts for a stand-in database: a day N days ago has N orders in its first hour. */
 function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {}) {
-  const asked: number[] = []
+  const requested: number[] = []
   let atOnce = 0
   let elapsed = 1
   const readDays = createDayCounts({
     countByHour: async ({ since, hours }) => {
       const ago = Math.floor((NOW.getTime() - since.getTime()) / DAY_MS)
-      asked.push(ago)
+      requested.push(ago)
       expect(++atOnce).toBe(1)
       await sleep(tookMs)
       atOnce--
@@ -37,7 +37,7 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
   const advance = (ms: number) => {
     elapsed += ms
   }
-  return { read, asked, advance }
+  return { read, requested, advance }
 }
 
 describe('daily order counts of the operator dashboard', () => {
@@ -52,15 +52,15 @@ describe('daily order counts of the operator dashboard', () => {
   })
 
   it('the operator dashboard recounts days only when it is read, recent days more often', async () => {
-    const { read, asked, advance } = stage({ limits: { refreshSeconds: 2 } })
+    const { read, requested, advance } = stage({ limits: { refreshSeconds: 2 } })
     expect((await read()).days).toEqual(ALL)
     await read()
-    expect(asked).toEqual(ALL)
+    expect(requested).toEqual(ALL)
     advance(1_001)
-    expect(asked).toEqual(ALL)
+    expect(requested).toEqual(ALL)
     expect((await read()).days).toEqual(ALL)
     // The day before yesterday began 60 hours ago, so all its orders are final.
-    expect(asked.slice(ALL.length)).toEqual([0, 1])
+    expect(requested.slice(ALL.length)).toEqual([0, 1])
   })
 
   it('the operator dashboard returns earlier counts while it recounts or after a recount failed', async () => {

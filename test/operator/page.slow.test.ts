@@ -34,7 +34,7 @@ describe('the operator port of a running service', () => {
 
   it('the operator port rejects every path under a foreign Host, against DNS rebinding', async () => {
     for (const path of PATHS) {
-      const { status, text } = await ask(server, path, { host: 'rebind.evil.example:3001' })
+      const { status, text } = await send(server, path, { host: 'rebind.evil.example:3001' })
       expect([path, status, text.includes('<h1>Access denied</h1>')]).toEqual([path, 403, true])
       expect(text).not.toMatch(/http_request_duration_seconds|ops merchants/)
     }
@@ -44,11 +44,11 @@ describe('the operator port of a running service', () => {
     const OPS_PASSWORD = 'correct-horse-battery'
     const locked = await startServerProcess(databaseUrl, { OPS_PASSWORD })
     for (const path of PATHS) {
-      const { status, challenge } = await ask(locked, path)
+      const { status, challenge } = await send(locked, path)
       expect([path, status, challenge]).toEqual([path, 401, 'Basic realm="operator", charset="UTF-8"'])
     }
     const authorization = `Basic ${Buffer.from(`ops:${OPS_PASSWORD}`).toString('base64')}`
-    expect(await ask(locked, '/metrics', { authorization, host: 'pay.example' })).toMatchObject({ status: 200 })
+    expect(await send(locked, '/metrics', { authorization, host: 'pay.example' })).toMatchObject({ status: 200 })
     await locked.stop()
   })
 
@@ -64,7 +64,7 @@ describe('the operator port of a running service', () => {
       }),
     )
     try {
-      for (const path of ['/metrics', '/']) expect((await ask(server, path)).status).toBe(200)
+      for (const path of ['/metrics', '/']) expect((await send(server, path)).status).toBe(200)
     } finally {
       for (const socket of halfOpen) socket.destroy()
     }
@@ -72,7 +72,7 @@ describe('the operator port of a running service', () => {
 })
 
 /** Sends a request on its own connection. */
-async function ask({ opsPort: port }: ServerProcess, path: string, headers: Record<string, string> = {}) {
+async function send({ opsPort: port }: ServerProcess, path: string, headers: Record<string, string> = {}) {
   const request = get({ host: '127.0.0.1', port, path, headers, agent: false })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   let text = ''

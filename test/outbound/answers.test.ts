@@ -383,24 +383,24 @@ describe('host name of an acquirer', () => {
 })
 
 describe('call to an acquirer with a body', () => {
-  const ask = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = PATIENT_MS) => {
+  const request = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = PATIENT_MS) => {
     const limits = { ...LIMITS.outbound, acquirerMs }
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW })
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
   }
 
   it('reports a call to an acquirer as unsent if the connection is refused, or the host name is unknown', async () => {
-    expect(await ask({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
-    expect(await ask({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
+    expect(await request({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
+    expect(await request({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
   })
 
   it('does not report a call to an acquirer as unsent if the connection breaks off or no response arrives', async () => {
     const breaks = await listen((socket) => void socket.destroy())
-    expect(await ask(breaks)).toEqual(expect.not.objectContaining({ isUnsent: true }))
+    expect(await request(breaks)).toEqual(expect.not.objectContaining({ isUnsent: true }))
     expect(breaks.received).toContain('content-length: 10\r\n\r\n{"a":"é"}')
     expect(breaks.connections).toBe(1)
     const silent = await listen(() => undefined)
-    expect(await ask(silent, IMPATIENT_MS)).toEqual(TIMED_OUT)
-    expect(await ask(await listen(respondOk))).toMatchObject({ status: 200 })
+    expect(await request(silent, IMPATIENT_MS)).toEqual(TIMED_OUT)
+    expect(await request(await listen(respondOk))).toMatchObject({ status: 200 })
   })
 })

@@ -25,7 +25,7 @@ async function newOrder() {
 }
 
 const cancel = async (order_id: string) => (await post(service.app, CANCEL, { mid, order_id }, key)).body
-const ask = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
+const checkStatus = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
 const exceptionsOf = async (orderId: string) =>
   (await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])).rows
 
@@ -44,9 +44,9 @@ describe('cancelPayment of an open order', () => {
       const id = order[name]
       const cancelled = ended(id, 'FAIL', 'Payment cancelled')
       for (let i = 0; i < 2; i++) expect(await cancel(id)).toEqual(cancelled)
-      expect(await ask(id)).toEqual(cancelled)
+      expect(await checkStatus(id)).toEqual(cancelled)
       service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
-      expect(await ask(id)).toEqual(cancelled)
+      expect(await checkStatus(id)).toEqual(cancelled)
       expect(await cancel(over[name])).toEqual(ended(over[name], 'FAIL', 'Payment intent expired'))
       const { rows } = await service.db.query('select status, cancelled_at from payment_intents where order_id = $1', [
         order.ours,
@@ -75,7 +75,7 @@ describe('cancelPayment of an open order', () => {
     const cancelled = ended(order_id, 'FAIL', 'Payment cancelled')
     expect(await cancel(order_id)).toEqual(cancelled)
     await notify(service, notification(ours, { status: 'FAIL', UTR: newUtr() }))
-    expect(await ask(order_id)).toEqual(cancelled)
+    expect(await checkStatus(order_id)).toEqual(cancelled)
     expect(await exceptionsOf(ours)).toEqual([])
   })
 
@@ -84,7 +84,7 @@ describe('cancelPayment of an open order', () => {
     await cancel(order_id)
     const UTR = newUtr()
     expect((await notify(service, notification(ours, { UTR }))).status).toBe(200)
-    expect(await ask(order_id)).toEqual(ended(order_id, 'SUCCESS', 'Payment successful', UTR))
+    expect(await checkStatus(order_id)).toEqual(ended(order_id, 'SUCCESS', 'Payment successful', UTR))
     expect(await exceptionsOf(ours)).toEqual([{ kind: 'late payment' }])
     expect(await cancel(order_id)).toEqual(errorResponse(409, 'Payment already successful'))
   })
@@ -98,7 +98,7 @@ describe('cancelPayment with errors', () => {
     const asOther = (fields: Record<string, string>) => post(service.app, CANCEL, fields, other.key)
     expect((await asOther({ mid, order_id: another.order_id })).status).toBe(403)
     expect((await asOther({ mid: other.mid, order_id: another.order_id })).status).toBe(404)
-    expect(await ask(another.order_id)).toMatchObject({ txnStatus: 'PENDING' })
+    expect(await checkStatus(another.order_id)).toMatchObject({ txnStatus: 'PENDING' })
     expect((await asOther({})).body).toEqual(errorResponse(400, 'mid is required; order_id is required'))
   })
 })

@@ -111,13 +111,17 @@ async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs 
       return { action }
     case 'merchant who cancels':
     case 'merchant that checks':
-      return { action, response: await ask(merchant, orderIds[action.order] as string, action.by) }
+      return { action, response: await checkStatus(merchant, orderIds[action.order] as string, action.by) }
     default:
       return { action, reported: await sendReport(orderIds, action) }
   }
 }
 
-async function ask({ mid, key }: NewMerchant, order_id: string, by: 'merchant who cancels' | 'merchant that checks') {
+async function checkStatus(
+  { mid, key }: NewMerchant,
+  order_id: string,
+  by: 'merchant who cancels' | 'merchant that checks',
+) {
   const { status, body } = await post(
     service.app,
     by === 'merchant that checks' ? STATUS : CANCEL,
@@ -154,8 +158,8 @@ type Stored = Awaited<ReturnType<typeof stored>>
 
 const names = (rows: Row[], ...columns: string[]) =>
   rows.map((row) => columns.map((name) => row[name]).join(' ')).sort()
-const where = (rows: Row[], wanted: Row) =>
-  rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name] === value))
+const where = (rows: Row[], requested: Row) =>
+  rows.filter((row) => Object.entries(requested).every(([name, value]) => row[name] === value))
 
 /** Checks that no stored fact contradicts another one. */
 function expectConsistent({ intents, payments, exceptions, attempts, deliveries }: Stored): void {
@@ -286,7 +290,11 @@ async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promis
   for (const orderId of orderIds) {
     const intent = rows.find(({ order_id }) => order_id === orderId)
     const said = (isOver(intent, service.clock.now()) ? SAID_AT_END : SAID_WHILE_OPEN)[intent.status as Status]
-    expect(await ask(merchant, orderId, 'merchant that checks')).toEqual({ status: 200, said, utr: intent.utr ?? '' })
+    expect(await checkStatus(merchant, orderId, 'merchant that checks')).toEqual({
+      status: 200,
+      said,
+      utr: intent.utr ?? '',
+    })
   }
 }
 

@@ -72,14 +72,14 @@ it.each(CLIENTS)(
   '%s gets a pay page and, once the customer has paid, the status SUCCESS with the order’s total',
   async (_name, fieldsOf) => {
     const order_id = `utz_${uniqid()}`
-    const ask = async () => (await sendPhp(STATUS, { mid: shop.mid, order_id })).body
+    const checkStatus = async () => (await sendPhp(STATUS, { mid: shop.mid, order_id })).body
     const fields = { mid: shop.mid, order_id, customer_email: 'asha@example.in', ...fieldsOf(order_id) }
     const { body } = await sendPhp(ORDER, fields)
     expect(body).toMatchObject({ status: true, data: { payment_url: expect.stringContaining('/pay/') } })
     // If it checks too early, the callback of WHMCS stops at a status that is not true.
-    expect((await ask()).status).toBe(false)
+    expect((await checkStatus()).status).toBe(false)
     expect((await notify(service, notification(body.data.orderId, { amount: PAID_AMOUNT }))).status).toBe(200)
-    expect(await ask()).toMatchObject({
+    expect(await checkStatus()).toMatchObject({
       status: true,
       statusCode: 200,
       txnStatus: 'SUCCESS',
@@ -127,9 +127,9 @@ describe('the public Android client', () => {
     const picture = Buffer.from(data.dynamicQR.split(',')[1], 'base64')
     expect(new URL(decodePng(picture) ?? '').searchParams.get('am')).toBe('588.00')
 
-    const ask = async () => (await send(STATUS, { order_id })).body
-    expect(await ask()).toMatchObject({ status: false, txnStatus: 'PENDING' })
+    const checkStatus = async () => (await send(STATUS, { order_id })).body
+    expect(await checkStatus()).toMatchObject({ status: false, txnStatus: 'PENDING' })
     await notify(service, notification(data.orderId, { amount: 588 }))
-    expect(await ask()).toMatchObject({ status: true, txnStatus: 'SUCCESS', data: { amount: 588 } })
+    expect(await checkStatus()).toMatchObject({ status: true, txnStatus: 'SUCCESS', data: { amount: 588 } })
   })
 })

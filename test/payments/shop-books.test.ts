@@ -58,7 +58,7 @@ describe('a payment that only the daily transaction report contains, after its o
   type Order = Awaited<ReturnType<typeof givenUp>>
 
   const end = () => service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
-  const ask = async ({ mid, key, orderId }: Order, path = STATUS) =>
+  const checkStatus = async ({ mid, key, orderId }: Order, path = STATUS) =>
     (await post(service.app, path, { mid, order_id: orderId }, key)).body.txnStatus
   const failureReportedAt = async ({ orderId }: Order) =>
     (await service.db.query('select failure_reported_at from payment_intents where order_id = $1', [orderId])).rows[0]
@@ -92,7 +92,7 @@ describe('a payment that only the daily transaction report contains, after its o
     [
       'that checked the status while the order was open',
       async (order) => {
-        expect(await ask(order)).toBe('PENDING')
+        expect(await checkStatus(order)).toBe('PENDING')
         end()
       },
       [],
@@ -116,7 +116,7 @@ describe('a payment that only the daily transaction report contains, after its o
         ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
         events: [...events, 'payment.succeeded'],
       })
-      expect(await ask(order)).toBe('SUCCESS')
+      expect(await checkStatus(order)).toBe('SUCCESS')
     },
   )
 
@@ -125,14 +125,14 @@ describe('a payment that only the daily transaction report contains, after its o
       `received FAIL from ${path}`,
       async (order) => {
         end()
-        expect(await ask(order, path)).toBe('FAIL')
+        expect(await checkStatus(order, path)).toBe('FAIL')
         await untilKept(order)
       },
     ]),
     [
       'had cancelled the order',
       async (order) => {
-        expect(await ask(order, CANCEL)).toBe('FAIL')
+        expect(await checkStatus(order, CANCEL)).toBe('FAIL')
         end()
       },
     ],
@@ -175,13 +175,13 @@ describe('a payment that only the daily transaction report contains, after its o
   it('the time of the merchant’s first FAIL response is stored, and no later response changes it', async () => {
     const order = await givenUp()
     end()
-    await ask(order)
+    await checkStatus(order)
     await untilKept(order)
     const first = service.clock.now()
     service.clock.advance(60)
-    await ask(order)
+    await checkStatus(order)
     await load(order)
-    expect(await ask(order)).toBe('SUCCESS')
+    expect(await checkStatus(order)).toBe('SUCCESS')
     expect(await failureReportedAt(order)).toEqual(first)
   })
 
@@ -192,7 +192,7 @@ describe('a payment that only the daily transaction report contains, after its o
       'alter table payment_intents add constraint untold check (failure_reported_at is null) not valid',
     )
     try {
-      expect(await ask(order)).toBe('FAIL')
+      expect(await checkStatus(order)).toBe('FAIL')
     } finally {
       await service.db.query('alter table payment_intents drop constraint untold')
     }

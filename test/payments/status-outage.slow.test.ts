@@ -70,13 +70,13 @@ async function send(path: string, fields: Record<string, string>, withKey: Key) 
   }
 }
 
-const ask = (withKey = key) => send(STATUS, { mid, order_id: paidOrder }, withKey)
+const checkStatus = (withKey = key) => send(STATUS, { mid, order_id: paidOrder }, withKey)
 
 const unseenKey = () => unseen.pop() as Key
 
 /** The result that the public WooCommerce plugin stores in its order, which it never checks again. */
 async function bookLikePlugin(withKey = key): Promise<'paid' | 'pending' | 'failed'> {
-  const { status, body } = await ask(withKey).catch(() => ({ status: 0, body: {} }))
+  const { status, body } = await checkStatus(withKey).catch(() => ({ status: 0, body: {} }))
   if (status !== 200) return 'failed'
   if (body.status === true) return body.txnStatus === 'SUCCESS' ? 'paid' : 'failed'
   return 'pending'
@@ -116,7 +116,7 @@ const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
 
 describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
   it('a store plugin whose checkPaymentStatus meets a database outage of 1 s still gets SUCCESS for its paid order', async () => {
-    await ask()
+    await checkStatus()
     await begin()
     // The key is cached for a second: one call fails in its own query, and one in the look-up of its key.
     const booked = Promise.all([bookLikePlugin(), bookLikePlugin(unseenKey())])
@@ -128,9 +128,9 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
   it('checkPaymentStatus returns 503 after 8 s in an outage of 10 s; later calls wait for the database', {
     timeout: 60_000,
   }, async () => {
-    await ask()
+    await checkStatus()
     await begin()
-    const first = Promise.all([ask(), ask(unseenKey())])
+    const first = Promise.all([checkStatus(), checkStatus(unseenKey())])
     const endCreates = startCreates()
     await sleep(PATIENCE_MS + 500)
     const booked = bookLikePlugin()
@@ -151,7 +151,7 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
 it('a key revoked while its call waits for the database, and a wrong secret, get 401 once the database is available', async () => {
   const revoked = unseenKey()
   proxy.cut('refused')
-  const responses = Promise.all([ask(revoked), ask({ ...unseenKey(), secretKey: 'sk_wrong' })])
+  const responses = Promise.all([checkStatus(revoked), checkStatus({ ...unseenKey(), secretKey: 'sk_wrong' })])
   await createAccessKeys(db).revoke(revoked.publicKey, new Date())
   await sleep(1_000)
   await proxy.restore()
@@ -160,7 +160,7 @@ it('a key revoked while its call waits for the database, and a wrong secret, get
 
 it('the stopped service sends 503 to waiting calls immediately, and exits with code 0', async () => {
   proxy.cut('refused')
-  const result = ask(unseenKey())
+  const result = checkStatus(unseenKey())
   await sleep(500)
   const ended = once(server.child, 'exit')
   server.child.kill('SIGTERM')

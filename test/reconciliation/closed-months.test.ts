@@ -680,8 +680,8 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
   await settle('2026-10-08', 'LX')
   await settle('2026-10-02', 'LN0', { paymentUtr: 'LP0' })
   const read = async () => {
-    const asked = { from: '2026-10-01', to: '2026-10-08', mid, now: at('2026-10-09') }
-    return findingsOf(db, asked)
+    const requested = { from: '2026-10-01', to: '2026-10-08', mid, now: at('2026-10-09') }
+    return findingsOf(db, requested)
   }
   const made = await read()
   await pay('LP1', '2026-10-05', { reportedOn: '2026-10-10', source: 'day file' })

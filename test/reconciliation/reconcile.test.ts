@@ -67,8 +67,8 @@ async function find(from: string, to = from, now = '2026-12-15', only: string | 
   return findings
 }
 
-async function differencesOf(...asked: Parameters<typeof find>) {
-  const findings = await find(...asked)
+async function differencesOf(...requested: Parameters<typeof find>) {
+  const findings = await find(...requested)
   return findings.flatMap((finding) => (finding.type === 'difference' ? [finding] : []))
 }
 
@@ -415,8 +415,8 @@ describe('settlement files with totals', () => {
 })
 
 describe('settlement files with a line per payment', () => {
-  const fileOf = async (...asked: Parameters<typeof find>) =>
-    (await find(...asked)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
+  const fileOf = async (...requested: Parameters<typeof find>) =>
+    (await find(...requested)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
 
   it('reconcile compares by payment if the newest settlements name payments, even if none is dated on these days', async () => {
     await pay('P1', at('2026-11-09'))

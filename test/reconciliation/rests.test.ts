@@ -193,11 +193,11 @@ describe('amounts besides settlements of known orders', () => {
     const before = new Date()
     await ops('settlements', 'undo', '--import', String(importId))
     expect([await payouts(), await voucher(reference)]).toEqual([[], []])
-    const asked = { from: WEDNESDAY, to: FRIDAY, now: before }
-    expect(await all(listArrivals(db, asked))).toMatchObject([{ mid, net: 190_64 }])
-    const postings = await all(journalOf(db, asked))
+    const requested = { from: WEDNESDAY, to: FRIDAY, now: before }
+    expect(await all(listArrivals(db, requested))).toMatchObject([{ mid, net: 190_64 }])
+    const postings = await all(journalOf(db, requested))
     expect(postings.filter(({ ledger }) => ledger === 'adjustments')).toMatchObject([{ mid, debit: 7_00 }])
-    expect(await all(listArrivals(db, { ...asked, now: at(THURSDAY) }))).toEqual([])
+    expect(await all(listArrivals(db, { ...requested, now: at(THURSDAY) }))).toEqual([])
   })
 
   it('reconcile uses the adjustments of the newest pull', async () => {

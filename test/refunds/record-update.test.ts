@@ -32,7 +32,7 @@ async function newPaid(): Promise<string> {
 }
 
 async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}): Promise<Refund> {
-  const asked = {
+  const requested = {
     mid: merchant.mid,
     orderId,
     refundId: unique('R'),
@@ -40,7 +40,7 @@ async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}):
     note: 'sold out',
     createdBy: 'merchant',
   }
-  const made = await createRefund(service.pools.due, { ...asked, ...changes }, service.clock.now())
+  const made = await createRefund(service.pools.due, { ...requested, ...changes }, service.clock.now())
   if (!('refund' in made)) throw new Error(made.rejected)
   return made.refund
 }

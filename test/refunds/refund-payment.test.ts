@@ -29,7 +29,8 @@ async function paidOrder() {
 }
 
 const note = 'One cup was cold'
-const ask = (fields: Record<string, string>, by = key) => post(service.app, REFUND, { mid, note, ...fields }, by)
+const requestRefund = (fields: Record<string, string>, by = key) =>
+  post(service.app, REFUND, { mid, note, ...fields }, by)
 const status = (refund_id: string, by = plainKey) => post(service.app, REFUND_STATUS, { mid, refund_id }, by)
 const refundsOf = async (orderId: string) =>
   (
@@ -46,7 +47,7 @@ const end = (refund_id: string, to: 'SUCCESS' | 'FAIL', reference: string) =>
     [mid, refund_id, to, reference],
   )
 
-const expectRejection = async (response: ReturnType<typeof ask>, statusCode: number, msg: string) => {
+const expectRejection = async (response: ReturnType<typeof requestRefund>, statusCode: number, msg: string) => {
   const { status, body } = await response
   expect([status, body]).toEqual([statusCode, errorResponse(statusCode, msg)])
 }
@@ -54,7 +55,7 @@ const expectRejection = async (response: ReturnType<typeof ask>, statusCode: num
 describe('refundPayment with valid fields', () => {
   it('refunds a part of a payment, and the rest if no amount is sent, by either id of the order', async () => {
     const { order_id, orderId, UTR } = await paidOrder()
-    const part = await ask({ order_id, refund_id: `${order_id}-1`, amount: '50' })
+    const part = await requestRefund({ order_id, refund_id: `${order_id}-1`, amount: '50' })
     expect([part.status, part.body]).toEqual([
       200,
       {
@@ -73,7 +74,7 @@ describe('refundPayment with valid fields', () => {
         },
       },
     ])
-    const rest = await ask({ order_id: orderId, refund_id: `${order_id}-2` })
+    const rest = await requestRefund({ order_id: orderId, refund_id: `${order_id}-2` })
     expect(rest.body.data).toMatchObject({ amount: 150, order_id, orderId })
     expect(await refundsOf(orderId)).toMatchObject([
       { amount_paise: 5000, requested_paise: 5000, status: 'PENDING', utr: UTR },
@@ -87,10 +88,10 @@ describe('refundPayment with valid fields', () => {
   it('returns the refund’s current status for a repeated refundPayment, whichever id identifies the order', async () => {
     const { order_id, orderId } = await paidOrder()
     const refund_id = unique('R-')
-    const first = await ask({ order_id, refund_id, amount: '50.00' })
-    expect((await ask({ order_id: orderId, refund_id, amount: '050' })).body).toEqual(first.body)
+    const first = await requestRefund({ order_id, refund_id, amount: '50.00' })
+    expect((await requestRefund({ order_id: orderId, refund_id, amount: '050' })).body).toEqual(first.body)
     await end(refund_id, 'SUCCESS', '523504870777')
-    const { body } = await ask({ order_id, refund_id, amount: '50' })
+    const { body } = await requestRefund({ order_id, refund_id, amount: '50' })
     expect(body.data).toEqual({ ...first.body.data, txnStatus: 'SUCCESS', reference: '523504870777' })
     expect(body.msg).toBe('Refund accepted')
     expect(await refundsOf(orderId)).toHaveLength(1)
@@ -118,8 +119,8 @@ describe('refundPayment with valid fields', () => {
   it('replaces line breaks in a refund’s note by spaces before it compares a repeat', async () => {
     const { order_id } = await paidOrder()
     const refund = { order_id, refund_id: unique('R-') }
-    const { body } = await ask({ ...refund, note: ' cold\r\ntea ' })
-    expect(await ask({ ...refund, note: 'cold tea' })).toMatchObject({ status: 200, body })
+    const { body } = await requestRefund({ ...refund, note: ' cold\r\ntea ' })
+    expect(await requestRefund({ ...refund, note: 'cold tea' })).toMatchObject({ status: 200, body })
   })
 })
 
@@ -131,7 +132,7 @@ describe('checkRefundStatus', () => {
   ] as const)('checkRefundStatus returns %s to any key of the merchant', async (txnStatus, msg, reference) => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
-    const { data } = (await ask({ order_id, refund_id })).body
+    const { data } = (await requestRefund({ order_id, refund_id })).body
     if (txnStatus !== 'PENDING') await end(refund_id, txnStatus, reference)
     const { status: code, body } = await status(refund_id)
     expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
@@ -140,7 +141,7 @@ describe('checkRefundStatus', () => {
   it('checkRefundStatus returns 404 for refunds of other merchants, and for the service’s own id of a refund', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
-    const { data } = (await ask({ order_id, refund_id })).body
+    const { data } = (await requestRefund({ order_id, refund_id })).body
     await expectRejection(status(data.refundId), 404, 'Refund not found')
     const other = await newMerchant(service.db)
     await expectRejection(
@@ -170,7 +171,7 @@ describe('refundPayment with 400', () => {
     await expectRejection(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
     await expectRejection(
-      ask(wrong, plainKey),
+      requestRefund(wrong, plainKey),
       400,
       'refund_id must be 1 to 40 characters of A-Z a-z 0-9 _ -; amount must be a whole number from 1 to 500000; ' +
         'note must be text of 3 to 100 characters, without control characters',
@@ -188,7 +189,7 @@ describe('refundPayment with 400', () => {
       await expectRejection(postJson(service.app, REFUND, fields, key), 400, whole)
       await expectRejection(postJson(service.app, REFUND, { ...fields, mid: shop.mid }, shopKey), 400, paise)
     }
-    await expectRejection(ask({ order_id, refund_id: 'R-empty', amount: '' }), 400, whole)
+    await expectRejection(requestRefund({ order_id, refund_id: 'R-empty', amount: '' }), 400, whole)
     expect(await refundsOf(orderId)).toEqual([])
   })
 })
@@ -196,9 +197,9 @@ describe('refundPayment with 400', () => {
 describe('refundPayment with 403', () => {
   it('refundPayment explains what to do for a key without the right to refund, for known and unknown orders alike', async () => {
     const { order_id } = await paidOrder()
-    for (const asked of [order_id, 'no-such-order']) {
+    for (const requested of [order_id, 'no-such-order']) {
       const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
-      await expectRejection(ask({ order_id: asked, refund_id: 'R1' }, plainKey), 403, msg)
+      await expectRejection(requestRefund({ order_id: requested, refund_id: 'R1' }, plainKey), 403, msg)
     }
   })
 
@@ -209,7 +210,7 @@ describe('refundPayment with 403', () => {
     const msg =
       'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.'
     for (const by of [other.key, await newKey(service.db, { mid: other.mid }, true), partner.key]) {
-      await expectRejection(ask({ order_id, refund_id: 'R1' }, by), 403, msg)
+      await expectRejection(requestRefund({ order_id, refund_id: 'R1' }, by), 403, msg)
     }
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
     const late = await newKey(service.db, { mid: other.mid }, true)
@@ -225,23 +226,23 @@ describe('refundPayment with 404 or 409', () => {
   it('rejects a refund of an unknown order, of another merchant’s order, and of an unpaid order', async () => {
     const other = await newMerchant(service.db)
     const theirs = await createOrder(service, other)
-    await expectRejection(ask({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
-    await expectRejection(ask({ order_id: theirs, refund_id: 'R1' }), 404, 'Order not found')
+    await expectRejection(requestRefund({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
+    await expectRejection(requestRefund({ order_id: theirs, refund_id: 'R1' }), 404, 'Order not found')
     const open = await createOrder(service, { mid, key })
-    await expectRejection(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
+    await expectRejection(requestRefund({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
     await notify(service, notification(open, { status: 'FAIL' }))
-    await expectRejection(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
+    await expectRejection(requestRefund({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
   })
 
   it('rejects a refund above the remaining amount, and a rejected refund uses up no refund_id', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
-    await expectRejection(ask({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
-    expect((await ask({ order_id, refund_id, amount: '200' })).status).toBe(200)
+    await expectRejection(requestRefund({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
+    expect((await requestRefund({ order_id, refund_id, amount: '200' })).status).toBe(200)
     const another = unique('R-')
-    await expectRejection(ask({ order_id, refund_id: another }), 409, 'Refund exceeds what was paid')
+    await expectRejection(requestRefund({ order_id, refund_id: another }), 409, 'Refund exceeds what was paid')
     await end(refund_id, 'FAIL', '')
-    expect((await ask({ order_id, refund_id: another })).body.data.amount).toBe(200)
+    expect((await requestRefund({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
 
   it('rejects a further refund after the acquirer has refunded more than an integer of paise', async () => {
@@ -256,24 +257,24 @@ describe('refundPayment with 404 or 409', () => {
       [mid, orderId],
     )
     const refund_id = unique('R-')
-    await expectRejection(ask({ order_id, refund_id }), 409, 'Refund exceeds what was paid')
-    await expectRejection(ask({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
+    await expectRejection(requestRefund({ order_id, refund_id }), 409, 'Refund exceeds what was paid')
+    await expectRejection(requestRefund({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
   })
 
   it('rejects a used refund_id with other fields', async () => {
     const { order_id } = await paidOrder()
     const second = await paidOrder()
     const refund_id = unique('R-')
-    await ask({ order_id, refund_id })
+    await requestRefund({ order_id, refund_id })
     for (const changed of [{ order_id: second.order_id }, { amount: '200' }, { note: 'Another note' }]) {
-      await expectRejection(ask({ order_id, refund_id, ...changed }), 409, 'Refund ID already exists')
+      await expectRejection(requestRefund({ order_id, refund_id, ...changed }), 409, 'Refund ID already exists')
     }
   })
 
   it('rejects the 101st refund of a payment, including failed refunds', async () => {
     const { order_id, orderId } = await paidOrder()
     const first = unique('R-')
-    await ask({ order_id, refund_id: first, amount: '1' })
+    await requestRefund({ order_id, refund_id: first, amount: '1' })
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
                             status, ended_at)
@@ -282,16 +283,16 @@ describe('refundPayment with 404 or 409', () => {
       [mid, first, `${orderId}-`],
     )
     const refund = { order_id, refund_id: unique('R-'), amount: '1' }
-    await expectRejection(ask(refund), 409, 'Too many refunds of this payment')
-    expect((await ask({ order_id, refund_id: first, amount: '1' })).status).toBe(200)
+    await expectRejection(requestRefund(refund), 409, 'Too many refunds of this payment')
+    expect((await requestRefund({ order_id, refund_id: first, amount: '1' })).status).toBe(200)
   })
 })
 
 it('refunds only the order’s own payment and leaves a duplicate payment to the operator', async () => {
   const { order_id, orderId, UTR } = await paidOrder()
   await reportPayment(service, orderId)
-  await ask({ order_id, refund_id: unique('R-') })
-  await expectRejection(ask({ order_id, refund_id: unique('R-') }), 409, 'Refund exceeds what was paid')
+  await requestRefund({ order_id, refund_id: unique('R-') })
+  await expectRejection(requestRefund({ order_id, refund_id: unique('R-') }), 409, 'Refund exceeds what was paid')
   expect(await refundsOf(orderId)).toMatchObject([{ utr: UTR, amount_paise: 20000 }])
 })
 

@@ -186,11 +186,15 @@ describe('ops settlements pull', () => {
 
   it('settlements pull reads all pages before it locks the settlements, so that other imports do not wait for Cashfree', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
-    const asked = serveRecon(bank, { data: [of(first, 'PAYMENT')], cursor: 'c1' }, { data: [of(second, 'PAYMENT')] })
+    const requested = serveRecon(
+      bank,
+      { data: [of(first, 'PAYMENT')], cursor: 'c1' },
+      { data: [of(second, 'PAYMENT')] },
+    )
     const client = await db.connect()
     await client.query('begin; lock table settlements in share row exclusive mode')
     const pulled = pull()
-    await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2)
+    await expect.poll(() => requested.length, { timeout: 20_000 }).toBe(2)
     await client.query('rollback')
     client.release()
     expect(await pulled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Import \d+: 2 inserted/) })
@@ -242,7 +246,7 @@ describe('ops settlements pull', () => {
       const args = ['settlements', 'pull', '--acquirer', acquirer, '--from', from, '--to', to]
       return (await ops(args, settings)).stderr.split('\n')[0]
     }
-    const asked = bank.countOf('recon')
+    const requested = bank.countOf('recon')
     expect(await rejected('setu', WEDNESDAY, THURSDAY)).toBe(
       'ops: --acquirer must be cashfree: for other acquirers, import the file with ops settlements import',
     )
@@ -251,7 +255,7 @@ describe('ops settlements pull', () => {
     expect(await rejected('cashfree', WEDNESDAY, THURSDAY, {})).toBe(
       'ops: acquirer account cashfree is not configured: set CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
     )
-    expect(bank.countOf('recon')).toBe(asked)
+    expect(bank.countOf('recon')).toBe(requested)
   })
 
   it('reconcile balances to 0.00 after settlements pull with fees, refunds and refund charges', async () => {

@@ -85,16 +85,16 @@ afterEach(async () => {
  * Requests a list and returns the response after its headers. Retries on 503, because service and client share this process,
  * and a busy machine rejects some requests.
  */
-async function ask(...asked: Parameters<typeof askOnce>): Promise<IncomingMessage> {
+async function send(...requested: Parameters<typeof sendOnce>): Promise<IncomingMessage> {
   for (let tries = 1; ; tries++) {
-    const response = await askOnce(...asked)
+    const response = await sendOnce(...requested)
     if (response.statusCode !== 503 || tries === MOST_TRIES) return response
     response.resume()
     await sleep(RETRY_MS)
   }
 }
 
-function askOnce(
+function sendOnce(
   { pid, key }: { pid?: string; key: Key },
   days: Record<string, string>,
   at = { service, mid, path: LIST },
@@ -119,7 +119,7 @@ async function readAll(response: IncomingMessage) {
 }
 
 const listedRows = async (partner: Partner, days = LONG_LIST) => {
-  const { status, body } = await readAll(await ask(partner, days))
+  const { status, body } = await readAll(await send(partner, days))
   return [status, body.data?.length]
 }
 
@@ -134,21 +134,21 @@ const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: 
 it('serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
   stopLooks()
   for (let i = 0; i < LIMITS.lists.longAtOnce; i++) {
-    expect((await ask(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
+    expect((await send(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
   }
   const partner = await newPartner(service.db, mid)
-  expect((await readAll(await ask(partner, LONG_LIST))).status).toBe(503)
+  expect((await readAll(await send(partner, LONG_LIST))).status).toBe(503)
   const body = { status: true, statusCode: 200, msg: 'No settlements found', data: [] }
-  expect(await readAll(await ask(partner, SHORT_LIST))).toEqual({ status: 200, body })
+  expect(await readAll(await send(partner, SHORT_LIST))).toEqual({ status: 200, body })
 })
 
 describe('a partner that requests four long lists and reads none', () => {
   it('serves one of four long lists to a partner that reads none, rejects the others with 429, and serves other partners', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
-    expect((await ask(partner, LONG_LIST)).statusCode).toBe(200)
+    expect((await send(partner, LONG_LIST)).statusCode).toBe(200)
     for (let i = 0; i < 3; i++) {
-      const rejected = await ask(partner, LONG_LIST)
+      const rejected = await send(partner, LONG_LIST)
       expect(rejected.headers['retry-after']).toBe('5')
       expect(await readAll(rejected)).toEqual({ status: 429, body: ONE_AT_A_TIME })
     }
@@ -175,11 +175,11 @@ describe('a merchant that requests its own transactions', () => {
     const at = { service, mid: merchant.mid, path: OWN_TRANSACTIONS }
     stopLooks()
     await freed()
-    const own = await ask(merchant, LONG_LIST, at)
+    const own = await send(merchant, LONG_LIST, at)
     expect(own.statusCode).toBe(200)
-    expect(await readAll(await ask(merchant, LONG_LIST, at))).toEqual({ status: 429, body: ONE_AT_A_TIME })
+    expect(await readAll(await send(merchant, LONG_LIST, at))).toEqual({ status: 429, body: ONE_AT_A_TIME })
     const partner = await newPartner(service.db, merchant.mid)
-    const partners = await ask(partner, LONG_LIST, { ...at, path: TRANSACTIONS })
+    const partners = await send(partner, LONG_LIST, { ...at, path: TRANSACTIONS })
     expect(partners.statusCode).toBe(200)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [merchant.mid])
     for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
@@ -201,7 +201,7 @@ describe('the next long list of a partner', () => {
   it("serves a partner's next long list after the reader of one disconnected", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) {
-      const response = await ask(partner, LONG_LIST)
+      const response = await send(partner, LONG_LIST)
       expect(response.statusCode).toBe(200)
       response.destroy()
       await freed()
@@ -215,7 +215,7 @@ describe('the next long list of a partner', () => {
       Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
     )
     try {
-      expect((await askOnce(partner, LONG_LIST)).statusCode).toBe(503)
+      expect((await sendOnce(partner, LONG_LIST)).statusCode).toBe(503)
     } finally {
       for (const client of held) client.release()
     }
@@ -224,7 +224,7 @@ describe('the next long list of a partner', () => {
 
   it("serves a partner's next long list after the database terminated one", async () => {
     const partner = await newPartner(service.db, mid)
-    const response = await ask(partner, LONG_LIST)
+    const response = await send(partner, LONG_LIST)
     await service.pools.lists.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and query ~* '^\\s*copy' and state <> 'idle'`,
@@ -241,7 +241,7 @@ describe('a long list in progress', () => {
   ])('cuts off a long list in progress and frees its connection when %s', async (_what, forbid) => {
     stopLooks()
     const partner = await newPartner(service.db, mid)
-    const response = await ask(partner, LONG_LIST)
+    const response = await send(partner, LONG_LIST)
     expect(response.statusCode).toBe(200)
     await forbid(partner)
     // One check fewer than a window contains, so that the list is not cut off for slow reading. Together the checks outlast the
@@ -278,7 +278,7 @@ describe('a long list in progress', () => {
 
   it('cuts off a long list in progress when its reader reads nothing for a whole window', async () => {
     stopLooks()
-    const response = await ask(await newPartner(service.db, mid), LONG_LIST)
+    const response = await send(await newPartner(service.db, mid), LONG_LIST)
     expect(response.statusCode).toBe(200)
     await pass(READER_WINDOW_MS / READER_CHECK_MS)
     expect(heldOrWaited()).toBe(1)
@@ -299,7 +299,7 @@ describe('a long list in progress', () => {
     const { mid } = await newMerchant(hasty.db)
     await addLongList(hasty, mid)
     const partner = await newPartner(hasty.db, mid)
-    const response = await ask(partner, LONG_LIST, { service: hasty, mid, path: LIST })
+    const response = await send(partner, LONG_LIST, { service: hasty, mid, path: LIST })
     expect(response.statusCode).toBe(200)
     const { lists } = hasty.pools
     await vi.waitFor(() => expect(lists.totalCount - lists.idleCount).toBe(0), { timeout: KNOWN_WITHIN_MS })
@@ -308,14 +308,14 @@ describe('a long list in progress', () => {
 
   it('continues a long list while its reader, with pauses, reads at the slowest allowed average rate', async () => {
     stopLooks()
-    const response = await ask(await newPartner(service.db, mid), LONG_LIST)
+    const response = await send(await newPartner(service.db, mid), LONG_LIST)
     let bytes = 0
     let text = ''
     const portion = SLOWEST_BYTES_PER_SECOND * (READER_WINDOW_MS / 1_000)
     while (!response.readableEnded) {
       await pass(READER_WINDOW_MS / READER_CHECK_MS / 2)
-      const wanted = bytes + 2 * portion
-      while (bytes < wanted && !response.readableEnded) {
+      const requested = bytes + 2 * portion
+      while (bytes < requested && !response.readableEnded) {
         const chunk: Buffer | null = response.read()
         if (chunk === null) await sleep(1)
         else {

@@ -40,14 +40,14 @@ const listFields = ({ pid }: Partner, days = { s_date: '01-01-2020', e_date: '31
   form({ pid, mid: merchant.mid, ...days })
 
 /** Requests the list, by default all of it, and returns the response before its body is read. */
-function askForList(
+function requestList(
   days?: { s_date: string; e_date: string },
   partner = partners[0] as Partner,
 ): Promise<IncomingMessage> {
-  return ask(LIST, partner.key, listFields(partner, days))
+  return send(LIST, partner.key, listFields(partner, days))
 }
 
-function ask(path: string, key: Key, body: string): Promise<IncomingMessage> {
+function send(path: string, key: Key, body: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const call = request(`${server.url}${path}`, {
       method: 'POST',
@@ -74,7 +74,7 @@ async function connectionsThatCopy(): Promise<number> {
 describe('a long settlement list', () => {
   // `npm run bench -- list` measures its memory.
   it('streams a long settlement list as valid JSON to the last byte', { timeout: 120_000 }, async () => {
-    const { status, msg, data } = JSON.parse(await readAll(await askForList()))
+    const { status, msg, data } = JSON.parse(await readAll(await requestList()))
     expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000000300000'])
   })
@@ -82,14 +82,14 @@ describe('a long settlement list', () => {
   it('streams four long settlement lists to their end concurrently while payments continue', async () => {
     let reading = true
     const twoDays = { s_date: '01-01-2025', e_date: '02-01-2025' }
-    const lists = Promise.all(partners.map(async (partner) => readAll(await askForList(twoDays, partner)))).finally(
+    const lists = Promise.all(partners.map(async (partner) => readAll(await requestList(twoDays, partner)))).finally(
       () => {
         reading = false
       },
     )
     const payments = new Set<number | undefined>()
     while (reading) {
-      const payment = await ask(CREATE, merchant.key, form(intentFields(merchant.mid)))
+      const payment = await send(CREATE, merchant.key, form(intentFields(merchant.mid)))
       payments.add(payment.statusCode)
       payment.resume()
     }

@@ -329,8 +329,8 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     if (others.reduce((sum, one) => sum + one.amount, amount) > payment.amount) {
       return reject(400, 'refund_amount_invalid', 'refund_amount is more than what can be refunded')
     }
-    const asked = { ourRefundId: refund_id, amount, note: refund_note }
-    return responded(200, refundOf(refunds.add({ ...newRefund(order.orderId, payment.id), ...asked })))
+    const requested = { ourRefundId: refund_id, amount, note: refund_note }
+    return responded(200, refundOf(refunds.add({ ...newRefund(order.orderId, payment.id), ...requested })))
   }
 
   function orderOf(order: CashfreeOrder) {

@@ -10,9 +10,10 @@ export type ReconPage = { data?: unknown; cursor?: unknown; limit?: unknown }
  * Makes Cashfree return these pages in turn, then the last one again. Returns the bodies of the calls as they arrive.
  */
 export function serveRecon(bank: FakeCashfree, ...pages: ReconPage[]) {
-  const asked: { pagination: { limit: number; cursor?: string }; filters: Record<string, string> }[] = []
-  bank.recon = (body) => pages[Math.min(asked.push(body as (typeof asked)[number]), pages.length) - 1] as ReconPage
-  return asked
+  const requested: { pagination: { limit: number; cursor?: string }; filters: Record<string, string> }[] = []
+  bank.recon = (body) =>
+    pages[Math.min(requested.push(body as (typeof requested)[number]), pages.length) - 1] as ReconPage
+  return requested
 }
 
 let lastEvent = 43_594

@@ -3,7 +3,7 @@ import type { MonthChange } from '../../src/books/reconciliation/closed-months.t
 import type { FileForm } from '../../src/books/reconciliation/judge.ts'
 import type { WithMerchantOrderId } from '../../src/books/reconciliation/merchant-order-ids.ts'
 import type { OpenException } from '../../src/books/reconciliation/read-open.ts'
-import { type Asked, type End, isEnd, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { type End, isEnd, type Requested, reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import type { Balance, Sums, Totals } from '../../src/books/reconciliation/sums.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 
@@ -18,9 +18,9 @@ export type Finding =
   | ({ type: 'end'; sums: Totals } & Omit<End, 'total'>)
 
 /** Returns the report as a flat list of its parts, in sequence, which is easy to filter. */
-export async function findingsOf(db: Database, asked: Asked): Promise<Finding[]> {
+export async function findingsOf(db: Database, requested: Requested): Promise<Finding[]> {
   const findings: Finding[] = []
-  for await (const book of reconcile(db, asked)) {
+  for await (const book of reconcile(db, requested)) {
     if (isEnd(book)) {
       const { total, ...end } = book
       findings.push({ type: 'end', sums: total, ...end })

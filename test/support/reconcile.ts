@@ -30,7 +30,7 @@ type Row = {
 
 /** Number of acknowledged creates that are repeated too; each must get its first response again. */
 const REPLAYED = 50
-const ASKED_AT_ONCE = 10
+const CONCURRENT_REQUESTS = 10
 
 /** Checks requests without a response like a merchant's server, then compares journal and database. */
 export async function reconcile(options: {
@@ -43,15 +43,19 @@ export async function reconcile(options: {
 }): Promise<Reconciled> {
   const { journal, tenant, url, client, db } = options
   await untilNothingIsUnderWay(db)
-  const ask = (request: Request) => client.send(url, request)
+  const send = (request: Request) => client.send(url, request)
   const changing = journal.filter(({ kind }) => kind === 'create' || kind === 'notification')
   const unsure = changing.filter(isUnsure)
   const certain = journal.filter((entry) => entry.names?.idempotencyKey !== undefined && entry.orderIds.size > 0)
   let resolved = 0
-  await forEach(unsure, ASKED_AT_ONCE, async (entry) => {
-    if (await resolve(entry, tenant, ask)) resolved++
+  await forEach(unsure, CONCURRENT_REQUESTS, async (entry) => {
+    if (await resolve(entry, tenant, send)) resolved++
   })
-  await forEach(certain.slice(-REPLAYED), ASKED_AT_ONCE, async (entry) => void (await resolve(entry, tenant, ask)))
+  await forEach(
+    certain.slice(-REPLAYED),
+    CONCURRENT_REQUESTS,
+    async (entry) => void (await resolve(entry, tenant, send)),
+  )
 
   const { rows } = await db.query<Row>(
     'select order_id, merchant_order_id, idempotency_key, status, utr from payment_intents where mid = $1',
@@ -75,12 +79,12 @@ export async function reconcile(options: {
 async function resolve(
   entry: Entry,
   tenant: Tenant,
-  ask: (request: Request) => Promise<HttpResponse>,
+  send: (request: Request) => Promise<HttpResponse>,
 ): Promise<boolean> {
-  if (entry.paid) return (await ask(notificationRequest(entry.paid.orderId, entry.paid.utr))).status === 200
+  if (entry.paid) return (await send(notificationRequest(entry.paid.orderId, entry.paid.utr))).status === 200
   const names = entry.names as Names
   const repeat = async () => {
-    const response = await ask(creation(tenant.merchant, names, entry.operation))
+    const response = await send(creation(tenant.merchant, names, entry.operation))
     const orderId = createdOrderId(response)
     if (orderId !== undefined) entry.orderIds.add(orderId)
     return { response, orderId }
@@ -88,7 +92,7 @@ async function resolve(
   if (names.idempotencyKey !== undefined) return (await repeat()).orderId !== undefined
   // Without a key, checks its own order_id, and creates again if it was not stored.
   const ownOrderId = names.orderId as string
-  const found = await ask(statusRequest(tenant.merchant, ownOrderId))
+  const found = await send(statusRequest(tenant.merchant, ownOrderId))
   if (found.status === 404) return (await repeat()).orderId !== undefined
   const { response } = await repeat()
   if (response.status !== 409) return false

@@ -214,8 +214,8 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     const payment = fake.paid().find(({ id, qr }) => id === paymentId && qr.merchantId === merchantId)
     if (!payment) return reject(404, 'not-found', 'no such payment')
     const names = { id: ulid(now()), merchantId, paymentId: payment.id, txnId: payment.txnId }
-    const asked = { ourRefundId: String(referenceId), amount: Number(amount) }
-    const made = { ...names, ...asked, status: 'pending', reference: '', createdAt: now().toISOString() } as const
+    const requested = { ourRefundId: String(referenceId), amount: Number(amount) }
+    const made = { ...names, ...requested, status: 'pending', reference: '', createdAt: now().toISOString() } as const
     return responded(201, refundOf(refunds.add(made)))
   }
 

@@ -163,13 +163,13 @@ describe('valid keys without access to the merchant', () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
     const { requests, creates } = service.pools
-    const [asked, stored] = [vi.spyOn(requests, 'query'), vi.spyOn(creates, 'connect')]
-    const ask = async (mid: string) => {
+    const [requested, stored] = [vi.spyOn(requests, 'query'), vi.spyOn(creates, 'connect')]
+    const send = async (mid: string) => {
       const { status } = await post(service.app, CREATE, intentFields(mid, { order_id: 'theirs' }), key)
-      const queries = asked.mock.calls.filter(([sql]) => !String(sql).includes('access_keys'))
+      const queries = requested.mock.calls.filter(([sql]) => !String(sql).includes('access_keys'))
       return [status, queries, stored.mock.calls]
     }
-    for (const named of [other.mid, 'nobody']) expect(await ask(named)).toEqual([403, [], []])
-    for (const spy of [asked, stored]) spy.mockRestore()
+    for (const named of [other.mid, 'nobody']) expect(await send(named)).toEqual([403, [], []])
+    for (const spy of [requested, stored]) spy.mockRestore()
   })
 })

@@ -50,7 +50,7 @@ async function startShop({ mid, key }: NewMerchant) {
     lost,
     returnUrl: (order: string) =>
       `http://127.0.0.1:${(server.address() as AddressInfo).port}/?wc-api=gateway&order_id=${order}`,
-    asks: ({ url }: ServerProcess) => {
+    requests: ({ url }: ServerProcess) => {
       serviceUrl = url
     },
     close: () => server.close(),
@@ -71,7 +71,7 @@ afterAll(() => shop.close())
 
 async function start(): Promise<ServerProcess> {
   const service = await startServerProcess(databaseUrl, ENVIRONMENT)
-  shop.asks(service)
+  shop.requests(service)
   return service
 }
 

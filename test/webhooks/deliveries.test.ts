@@ -254,7 +254,7 @@ it('formats an amount with paise as createPaymentIntent does', async () => {
 })
 
 describe('a return-URL callback', () => {
-  const ask = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
+  const checkStatus = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
 
   const reported = (orderId: string) =>
     until('the callback is complete', async () => (await deliveryOf(orderId)).delivered_at !== null)
@@ -294,7 +294,7 @@ describe('a return-URL callback', () => {
     // A thank-you page may contain the customer's name, so only an error response is stored for the operator.
     const response = status < 400 ? '' : 'Asha Rao'
     expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
-    expect(await ask(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
+    expect(await checkStatus(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
     await reported(orderId)
     service.clock.advance(DAY_SECONDS)
     expect(await dueNow()).toEqual([])
@@ -305,10 +305,10 @@ describe('a return-URL callback', () => {
   it('is not sent if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
-    expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
+    expect(await checkStatus('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
     await pay(orderId)
     expect((await deliveryOf(orderId)).due_at).not.toBeNull()
-    expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'SUCCESS' })
+    expect(await checkStatus('ORDER-7')).toMatchObject({ txnStatus: 'SUCCESS' })
     await reported(orderId)
     service.clock.advance(DAY_SECONDS)
     expect(await dueNow()).toEqual([])

@@ -72,7 +72,7 @@ export type SettledPayment = {
 }
 
 /** Criteria of a search. */
-export type Sought =
+export type Criteria =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
@@ -107,9 +107,9 @@ export function createPaymentHistory(db: Database) {
      * Returns up to 100 `orderId`s, newest first; `more` is true if further ones match. `mid` limits the search to one
      * merchant.
      */
-    async search(sought: Sought, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
-      if ('orderId' in sought) return { orderIds: [sought.orderId], more: false }
-      const found = await readOrderIds(db, sought, mid)
+    async search(criteria: Criteria, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
+      if ('orderId' in criteria) return { orderIds: [criteria.orderId], more: false }
+      const found = await readOrderIds(db, criteria, mid)
       return { orderIds: found.slice(0, FOUND_LIMIT).map(({ orderId }) => orderId), more: found.length > FOUND_LIMIT }
     },
 
@@ -165,12 +165,12 @@ const readSettlements = plannedQuery<SettledPayment, { mid: string | undefined; 
    order by initiated_at, mid, utr`)
 
 /** Reads one `orderId` more than `FOUND_LIMIT`, to detect that further ones match. */
-function readOrderIds(db: Database, sought: Exclude<Sought, { orderId: string }>, mid: string | undefined) {
+function readOrderIds(db: Database, criteria: Exclude<Criteria, { orderId: string }>, mid: string | undefined) {
   const limit = FOUND_LIMIT + 1
-  if ('merchantOrderId' in sought) return ofMerchantOrderId(db, { ...sought, mid, limit })
-  if ('utr' in sought) return ofUtr(db, { ...sought, mid, limit })
-  const { from, until } = sought
-  return ofAmount(db, { ...sought, mid, limit, firstId: orderIdsBegin(from), endId: orderIdsBegin(until) })
+  if ('merchantOrderId' in criteria) return ofMerchantOrderId(db, { ...criteria, mid, limit })
+  if ('utr' in criteria) return ofUtr(db, { ...criteria, mid, limit })
+  const { from, until } = criteria
+  return ofAmount(db, { ...criteria, mid, limit, firstId: orderIdsBegin(from), endId: orderIdsBegin(until) })
 }
 
 type Found = { orderId: string }

@@ -40,17 +40,17 @@ export type PaymentOfSum = {
 /** A payout. `rests` are amounts that the acquirer added or deducted besides settlement lines. */
 export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[]; rests: Rest[] }
 
-type Sought = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
+type Criteria = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
 
 /**
  * Returns the settlement lines whose UTR or bank reference is `payout`, with their payments; for lines without a payment, the
  * payments that were due on their day. If `mid` or `pid` limits the merchants, the rest of a payout shared with others is left
  * out.
  */
-export const findPayout = (db: Database, asked: Sought): Promise<Payout> =>
-  readSnapshot(db, asked.now, (snapshot) => readPayout(snapshot, asked))
+export const findPayout = (db: Database, requested: Criteria): Promise<Payout> =>
+  readSnapshot(db, requested.now, (snapshot) => readPayout(snapshot, requested))
 
-async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): Promise<Payout> {
+async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Criteria): Promise<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
   const references = formsOf(unpadded(payout))
   const rows = await readRows(snapshot.client, { references, known: snapshot.known, mid, pid })
@@ -66,9 +66,9 @@ async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): Pro
     payments.push(...(await readUnsettled(snapshot.client, { mid, utrs })))
   }
   const rests = await readRests(snapshot, { references })
-  const isOfAsked = (rest: Rest) =>
+  const isRequested = (rest: Rest) =>
     mid === undefined && pid === undefined ? true : rows.some((row) => row.mid === rest.mid)
-  return { rows, payments, rests: rests.filter(isOfAsked) }
+  return { rows, payments, rests: rests.filter(isRequested) }
 }
 
 type Filter = { references: string[]; known: Date; mid: string | undefined; pid: string | undefined }

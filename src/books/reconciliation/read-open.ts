@@ -25,9 +25,9 @@ export function openExceptions({ client, mid, known }: MerchantSnapshot, days: D
   return OPEN_EXCEPTIONS(client, { mid, known, begin, end, ...orders })
 }
 
-type Asked = { mid: string; known: Date; begin: Date; end: Date; firstOrder: string; nextOrder: string }
+type Requested = { mid: string; known: Date; begin: Date; end: Date; firstOrder: string; nextOrder: string }
 
-const OPEN_EXCEPTIONS = query<OpenException, Asked>(`
+const OPEN_EXCEPTIONS = query<OpenException, Requested>(`
   select mid, exception_id, kind, order_id, utr, case when kind <> 'unreadable' then amount_paise end as amount, received_at
     from payment_exceptions e
    where mid = :mid and received_at <= :known

@@ -43,30 +43,30 @@ export type End = {
 
 type Import = { import: number; at: Date }
 
-export type Asked = Days & Merchants & { now: Date }
+export type Requested = Days & Merchants & { now: Date }
 
 /**
  * Yields the reconciliation of one merchant after another, then the totals, from one database snapshot. Skips merchants without
  * anything to report, and ignores facts stored after `now`.
  */
-export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<MerchantBook | End> {
-  yield* inSnapshot(db, asked.now, async function* (snapshot) {
+export async function* reconcile(db: Database, requested: Requested): AsyncGenerator<MerchantBook | End> {
+  yield* inSnapshot(db, requested.now, async function* (snapshot) {
     const { client } = snapshot
-    const closed = await readClosedBase(snapshot, asked.from)
-    const month = closedMonthOf(asked, await readClosedMonths(snapshot))
+    const closed = await readClosedBase(snapshot, requested.from)
+    const month = closedMonthOf(requested, await readClosedMonths(snapshot))
     const all = totalsFrom(0)
-    for (const mid of await readMids(client, asked)) {
-      const book = await readMerchantBook(await readMerchant(snapshot, mid), asked, { closed, month })
+    for (const mid of await readMids(client, requested)) {
+      const book = await readMerchantBook(await readMerchant(snapshot, mid), requested, { closed, month })
       if (book === undefined) continue
       addTotals(all, book.total)
       yield book
     }
-    const isAll = asked.mid === undefined && asked.pid === undefined
+    const isAll = requested.mid === undefined && requested.pid === undefined
     yield {
       total: all,
       balances: all.differences === 0 && all.openExceptions === 0,
       changed: isAll && month ? differingFigures(month, ALL, all) : [],
-      newestImport: await findNewestImport(client, { mid: asked.mid, known: snapshot.known }),
+      newestImport: await findNewestImport(client, { mid: requested.mid, known: snapshot.known }),
     }
   })
 }
@@ -124,8 +124,8 @@ export async function findDiscrepancy(db: Database, id: string, now: Date): Prom
 }
 
 /** Returns the newest import that was not undone; with `mid`, the newest that added or changed a settlement of the merchant. */
-async function findNewestImport(client: PoolClient, asked: { mid: string | undefined; known: Date }) {
-  const [newest] = await NEWEST_IMPORT(client, asked)
+async function findNewestImport(client: PoolClient, requested: { mid: string | undefined; known: Date }) {
+  const [newest] = await NEWEST_IMPORT(client, requested)
   return newest ?? null
 }
 

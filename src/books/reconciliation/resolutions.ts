@@ -52,13 +52,13 @@ export type Resolution = {
   reason: string
 }
 
-type Sought = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
+type Criteria = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
 
 /** Returns the entries from `from` until before `until`, oldest first. */
-export const listResolutions = async (db: Queryable, sought: Sought): Promise<Resolution[]> =>
-  (await RESOLUTIONS(db, sought)).map((one) => ({ ...one, kind: kindOfStored(one.kind) }))
+export const listResolutions = async (db: Queryable, criteria: Criteria): Promise<Resolution[]> =>
+  (await RESOLUTIONS(db, criteria)).map((one) => ({ ...one, kind: kindOfStored(one.kind) }))
 
-const RESOLUTIONS = query<Resolution, Sought>(`
+const RESOLUTIONS = query<Resolution, Criteria>(`
   select resolved_at, resolved_by, r.mid, day, kind, difference_id, r.order_id, i.merchant_order_id, written_off_as as "as",
          r.amount_paise as amount, reason
     from difference_resolutions r

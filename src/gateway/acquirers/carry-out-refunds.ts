@@ -27,7 +27,7 @@ type Dependencies = {
 export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } }: Dependencies): JobSource {
   async function carryOut(refund: DueRefund, client: Refunds): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
-    await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
+    await (isToSend ? send(refund, client) : checkStatus(refund, client)).catch(ignoreAcquirerError)
     if (now().getTime() - refund.createdAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
       await updates.needPerson(refund, 'refund without an end', now())
     }
@@ -44,7 +44,7 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     }
   }
 
-  async function ask(refund: DueRefund, client: Refunds): Promise<void> {
+  async function checkStatus(refund: DueRefund, client: Refunds): Promise<void> {
     const update = await client.getRefund(refund)
     if (update) return record(refund, update, 'enquiry')
     const { sentAt, acquirerRefundId } = refund

@@ -42,7 +42,7 @@ export async function enquire(
 }
 
 /** Whether a failed status check may have reached the order at the acquirer: not after a 429 or a failed login. */
-export const wasAsked = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
+export const reachedAcquirer = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
 
 /**
  * Returns a function that closes the link of a cancelled order. If the acquirer rejects the call, the order may be
@@ -101,10 +101,10 @@ export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recordin
     work: (enquiry: Enquiry, client: AcquirerClient) =>
       enquire(enquiry, { client, ...recording }).catch(async (error) => {
         ignoreAcquirerError(error)
-        const isAsked = wasAsked(error)
-        if (isAsked && error.outcome === 'refused') return
+        const isChecked = reachedAcquirer(error)
+        if (isChecked && error.outcome === 'refused') return
         const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
-        await enquiries.repeat(enquiry, { isAsked, isUnreadable: error.isUnreadable, most }, recording.now())
+        await enquiries.repeat(enquiry, { isChecked, isUnreadable: error.isUnreadable, most }, recording.now())
       }),
   }
   return acquirerQueues('status checks at acquirers', clientOf, due, { ...limits, now: recording.now })

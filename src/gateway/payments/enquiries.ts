@@ -145,7 +145,7 @@ export function createEnquiries(db: Database) {
      */
     async repeat(
       { mid, orderId, statusChecks }: Enquiry,
-      { isAsked, isUnreadable, most }: { isAsked: boolean; isUnreadable: boolean; most: number },
+      { isChecked, isUnreadable, most }: { isChecked: boolean; isUnreadable: boolean; most: number },
       now: Date,
     ): Promise<void> {
       await db.query(
@@ -164,7 +164,7 @@ export function createEnquiries(db: Database) {
             set status_checks = a.status_checks - $5, status_check_at = again.at
            from again
           where a.mid = $1 and a.order_id = again.order_id`,
-        [mid, orderId, statusChecks, now, isAsked ? 0 : 1, most, isUnreadable],
+        [mid, orderId, statusChecks, now, isChecked ? 0 : 1, most, isUnreadable],
       )
     },
   }

@@ -43,17 +43,17 @@ export async function findPaymentStatus(
 export function createStatusLookUps(db: Database) {
   let distributed: boolean | undefined
 
-  async function findBatch(asked: Asked[]): Promise<(PaymentStatus | undefined)[]> {
-    const [{ mid, orderId }] = asked as [Asked]
-    if (asked.length === 1) return [await findPaymentStatus(db, mid, orderId)]
+  async function findBatch(requested: Requested[]): Promise<(PaymentStatus | undefined)[]> {
+    const [{ mid, orderId }] = requested as [Requested]
+    if (requested.length === 1) return [await findPaymentStatus(db, mid, orderId)]
     const { rows } = await db.query<PaymentStatus & { place: number }>(
       FIND_MANY(
-        asked.map(({ mid }) => mid),
-        asked.map(({ orderId }) => orderId),
+        requested.map(({ mid }) => mid),
+        requested.map(({ orderId }) => orderId),
       ),
     )
     const found = new Map(rows.map((row) => [row.place, row]))
-    return asked.map((_, index) => found.get(index + 1))
+    return requested.map((_, index) => found.get(index + 1))
   }
 
   const share = createSharedBatches(findBatch, ({ mid }) => mid, BATCH_LOOK_UPS)
@@ -63,7 +63,7 @@ export function createStatusLookUps(db: Database) {
   }
 }
 
-type Asked = { mid: string; orderId: string }
+type Requested = { mid: string; orderId: string }
 
 const statusBy = (column: string, mid: string, orderId: string) => `
   select mid, order_id as "orderId", amount_paise as amount, status, utr, expires_at as "expiresAt",
@@ -87,7 +87,7 @@ const FIND_ONE = prepared(statusOf('$1', '$2'))
  * short, make a custom plan look cheaper each time, and PostgreSQL plans every batch again.
  */
 const FIND_MANY = prepared(
-  `select asked.place::integer, found.*
-     from unnest((select $1::text[]), (select $2::text[])) with ordinality as asked (mid, order_id, place)
-    cross join lateral (${statusOf('asked.mid', 'asked.order_id')}) found`,
+  `select requested.place::integer, found.*
+     from unnest((select $1::text[]), (select $2::text[])) with ordinality as requested (mid, order_id, place)
+    cross join lateral (${statusOf('requested.mid', 'requested.order_id')}) found`,
 )

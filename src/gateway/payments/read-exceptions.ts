@@ -28,7 +28,7 @@ export type PaymentException = {
 }
 
 /** Filters of a list of exceptions, each optional: exceptions received at or after `from`, and before `until`. */
-type Wanted = {
+type Requested = {
   open: boolean
   kind?: ExceptionKind | undefined
   mid?: string | undefined
@@ -56,7 +56,7 @@ export function createExceptions(db: Queryable) {
 
   return {
     /** Returns exceptions, optionally only open ones, oldest first. */
-    list: ({ open, kind, mid, acquirerAccount, from, until }: Wanted) =>
+    list: ({ open, kind, mid, acquirerAccount, from, until }: Requested) =>
       select(
         `(not $1::boolean or r.mid is null)
            and ($2::text is null or e.kind = $2)

@@ -118,8 +118,8 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
     const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
     const rejected = failed && result.failure === 'not allowed'
     metrics.delivery(kind, delivered ? 'delivered' : rejected ? 'refused address' : 'failed')
-    const mayAskForPause = !failed && (result.status === 429 || result.status === 503)
-    const pauseSeconds = mayAskForPause ? result.retryAfterSeconds : undefined
+    const mayRequestPause = !failed && (result.status === 429 || result.status === 503)
+    const pauseSeconds = mayRequestPause ? result.retryAfterSeconds : undefined
     // A store redirects a return-URL callback even if its checkPaymentStatus failed, so a response does not end the
     // callback. A disallowed address ends it, because a store does not leave a private network within the days of the
     // schedule.

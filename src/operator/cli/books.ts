@@ -20,7 +20,7 @@ type Filter = z.output<typeof Filter>
 
 const hasDays = ({ from, to, month }: Filter) => Boolean(from ?? to ?? month)
 
-async function askedOf({ mid, ...typed }: Filter, { db, now }: Context) {
+async function filterOf({ mid, ...typed }: Filter, { db, now }: Context) {
   await requireMerchant(db, mid)
   return { ...(daysOf(typed) as Days), mid, now }
 }
@@ -39,8 +39,8 @@ export const bookCommands = [
     ),
     csv: true,
     async run({ open, ...typed }, context) {
-      const asked = await askedOf(hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }, context)
-      const payouts = listArrivals(context.db, asked)
+      const requested = await filterOf(hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }, context)
+      const payouts = listArrivals(context.db, requested)
       const columns =
         'day, mid, account, bankReference, rows, Σgross, Σfee, Σtax, Σdeductions, Σnet, arrival, arrivedOn, ₹credited, ₹difference, statement, differenceId, resolution'
       return summed('payouts', columns, open ? openOnly(payouts) : payouts, {
@@ -55,7 +55,7 @@ export const bookCommands = [
     csv: true,
     async run(typed, context) {
       const columns = 'mid, day, settlementUtr, utr, orderId, Σgross, Σfee, Σtax, Σallowed, Σexcess'
-      return summed('fees', columns, listExcessFees(context.db, await askedOf(typed, context)))
+      return summed('fees', columns, listExcessFees(context.db, await filterOf(typed, context)))
     },
   }),
 
@@ -64,7 +64,7 @@ export const bookCommands = [
     schema: OfDays,
     csv: 'plain',
     async run(typed, context) {
-      const rows = journalOf(context.db, await askedOf(typed, context))
+      const rows = journalOf(context.db, await filterOf(typed, context))
       return summed('postings', 'date, voucher, mid, ledger, Σdebit, Σcredit', rows)
     },
   }),
@@ -74,7 +74,7 @@ export const bookCommands = [
     schema: OfDays.safeExtend({ mid: identifier }),
     csv: 'plain',
     async run({ mid, ...typed }, context) {
-      const rows = await statementOf(context.db, { ...(await askedOf({ ...typed, mid }, context)), mid })
+      const rows = await statementOf(context.db, { ...(await filterOf({ ...typed, mid }, context)), mid })
       const lines = table('day, kind, orderId, merchantOrderId, reference, ₹amount, ₹balance', rows)
       return document({ lines }, lines)
     },

@@ -12,7 +12,7 @@ import {
   isEmptyMonth,
   readClosedMonths,
 } from '../../books/reconciliation/closed-months.ts'
-import { type Asked, isEnd, reconcile } from '../../books/reconciliation/reconcile.ts'
+import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { errorsText, openPayoutText } from '../texts.ts'
@@ -62,7 +62,7 @@ export const closeMonthCommands = [
 ]
 
 /** Figures of the days by mid; the key ALL has those of all merchants. */
-async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
+async function readFigures(db: Database, days: Requested): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
   for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
   return figures
@@ -72,7 +72,7 @@ async function readFigures(db: Database, days: Asked): Promise<Record<string, Fi
 const PAYOUTS_NAMED = 10
 
 /** Warnings of open payouts, only to bank accounts with imported statements. */
-async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
+async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
   const open: ArrivedPayout[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
     if (isOpenPayout(payout)) open.push(payout)

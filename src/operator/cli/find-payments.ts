@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import {
+  type Criteria,
   createPaymentHistory,
   type PaymentHistory,
   type SettledPayment,
-  type Sought,
 } from '../../books/reconciliation/payment-history.ts'
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
@@ -43,16 +43,16 @@ export const findPaymentCommands = [
     schema: Search,
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db)
-      const sought = toSought(input)
-      const { orderIds, more } = await histories.search(sought, input.mid)
+      const criteria = toCriteria(input)
+      const { orderIds, more } = await histories.search(criteria, input.mid)
       const found: PaymentHistory[] = []
       for (const orderId of orderIds) {
         const history = await histories.find(orderId)
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
-      const exceptions = 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : []
+      const exceptions = 'utr' in criteria || 'amount' in criteria ? await createExceptions(db).ofNoOrder(criteria) : []
       // Settlements of all merchants, even with --mid, because the bank may have settled the payment to another merchant.
-      const settlements = 'utr' in sought ? await histories.settlementsOf([sought.utr]) : []
+      const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
       const lists = {
         payments: paymentTable(found, now),
         exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
@@ -87,7 +87,7 @@ export async function findOrder(db: Database, orderId: string): Promise<PaymentH
   return found
 }
 
-function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof Search>): Sought {
+function toCriteria({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof Search>): Criteria {
   if (utr !== undefined) return { utr }
   if (orderId !== undefined) return { orderId }
   if (merchantOrderId !== undefined) return { merchantOrderId }

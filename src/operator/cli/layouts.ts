@@ -79,12 +79,12 @@ const toShown = ({ columns, statuses, ...layout }: Layout) => ({
 })
 
 /** Throws a CommandError if the layout does not exist or is for other files than `wanted`. */
-export async function findLayout(db: Database, name: string, wanted?: ReturnType<typeof filesOf>): Promise<Layout> {
+export async function findLayout(db: Database, name: string, required?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)
-  if (wanted && filesOf(layout) !== wanted)
+  if (required && filesOf(layout) !== required)
     throw new CommandError(
-      `${name} is a layout of ${filesOf(layout)}, not of ${wanted}: see ops settlements layout list`,
+      `${name} is a layout of ${filesOf(layout)}, not of ${required}: see ops settlements layout list`,
     )
   return layout
 }

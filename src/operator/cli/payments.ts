@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { createPaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import { AcquirerError } from '../../errors.ts'
 import { enquiryRulesOf } from '../../gateway/acquirers/acquirers.ts'
-import { enquire, wasAsked } from '../../gateway/acquirers/enquire.ts'
+import { enquire, reachedAcquirer } from '../../gateway/acquirers/enquire.ts'
 import { createEnquiries } from '../../gateway/payments/enquiries.ts'
 import { UNLIMITED } from '../../gateway/payments/enquiry-times.ts'
 import { countCustomers, forgetCustomers } from '../../gateway/payments/forget-customers.ts'
@@ -110,8 +110,8 @@ export const paymentCommands = [
       const reports = createReports(db)
       const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
-        if (wasAsked(error)) throw new CommandError(`${error.message} (${count} is used up)`)
-        await enquiries.repeat(enquiry, { isAsked: false, isUnreadable: false, most }, now)
+        if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
+        await enquiries.repeat(enquiry, { isChecked: false, isUnreadable: false, most }, now)
         throw new CommandError(error.message)
       })
       const fields = { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) }

@@ -64,12 +64,12 @@ export async function main(
   args: string[],
   terminal: Terminal & { env: NodeJS.ProcessEnv; sleep?: Sleep },
 ): Promise<number> {
-  const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
+  const wantsHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
   const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
   try {
-    if (asksHelp || args[0] === '--version') {
-      say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
+    if (wantsHelp || args[0] === '--version') {
+      say(terminal.stdout, wantsHelp ? help(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
       return 0
     }
     if (command === undefined) {

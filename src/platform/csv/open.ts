@@ -81,15 +81,15 @@ async function* decoded(chunks: AsyncIterable<Buffer | string>, encoding: string
 
 /** Returns where the header of this format begins in `head`: the byte, and the line counted from 1. */
 function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number; line: number; delimiter: string }> {
-  const wanted = names.filter((name) => name !== undefined)
+  const present = names.filter((name) => name !== undefined)
   const lines = head.toString('latin1').split(/(?<=\r\n|\n|\r(?!\n))/, MOST_LINES_BEFORE + MOST_LINES_OF_HEADER)
-  let missing: string[] = wanted
+  let missing: string[] = present
   let start = 0
   for (const [index, line] of lines.slice(0, MOST_LINES_BEFORE).entries()) {
     const record = Buffer.from(wholeRecord(lines, index), 'latin1').toString()
     for (const delimiter of [',', '\t', ';', '|']) {
-      const positions = positionsOf(splitRecord(record, delimiter), wanted)
-      const missingHere = wanted.filter((_, at) => Number.isNaN(positions[at]))
+      const positions = positionsOf(splitRecord(record, delimiter), present)
+      const missingHere = present.filter((_, at) => Number.isNaN(positions[at]))
       if (missingHere.length === 0) return { value: { start, line: index + 1, delimiter } }
       if (missingHere.length < missing.length) missing = missingHere
     }

@@ -97,6 +97,6 @@ export const OURS = { direct: 'the service creates its links and calls no acquir
 
 export const ENDS_BY_ITSELF = { phonepe: 'it has no call that closes an order, which ends by its expiry' }
 
-export const ONLY_ASKS = {
+export const ONLY_STATUS_CHECKS = {
   phonepe: 'its notifications are not proof: they schedule a status check, whose result is recorded',
 }

@@ -1,14 +1,15 @@
 import { expect } from 'vitest'
 import type { CallFault } from '../../support/bank-faults.ts'
 import { until } from '../../support/wait.ts'
-import { type BankPayment, type Case, ENDS_BY_ITSELF, ONLY_ASKS, OURS, type Stage } from './driver.ts'
+import { type BankPayment, type Case, ENDS_BY_ITSELF, ONLY_STATUS_CHECKS, OURS, type Stage } from './driver.ts'
 import { startInstance } from './instance.ts'
 import { bankOf, cancel, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
 
 const IMPATIENCE_MS = 300
 const quietly = { faults: { lost: 1 } }
 
-const ask = (stage: Stage, { orderId }: Order, acquirerMs?: number) => startInstance(stage, acquirerMs).ask(orderId)
+const checkStatus = (stage: Stage, { orderId }: Order, acquirerMs?: number) =>
+  startInstance(stage, acquirerMs).checkStatus(orderId)
 
 const pay = async (stage: Stage, { orderId }: Order, how: object = {}): Promise<BankPayment> =>
   (await bankOf(stage).pay(orderId, { ...quietly, ...how })).payment
@@ -22,9 +23,9 @@ const fails = (outcome: string, fault: CallFault): Case => ({
     const { rrn } = await pay(stage, order)
     bank.nextFaults[bank.calls.enquire] = [fault]
     const isSlow = typeof fault === 'object' && 'afterMs' in fault
-    await expect(ask(stage, order, isSlow ? IMPATIENCE_MS : undefined)).rejects.toMatchObject({ outcome })
+    await expect(checkStatus(stage, order, isSlow ? IMPATIENCE_MS : undefined)).rejects.toMatchObject({ outcome })
     expect(await recorded(stage, order)).toEqual(NOTHING)
-    await ask(stage, order)
+    await checkStatus(stage, order)
     expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', rrn])
   },
 })
@@ -42,12 +43,12 @@ const keepsOpen = (changes: object, not: Case['not'] = OURS): Case => ({
     const payment = await pay(stage, order)
     const { ...right } = payment
     Object.assign(payment, changes)
-    for (let i = 0; i < 2; i++) await expect(ask(stage, order)).rejects.toMatchObject({ isUnreadable: true })
+    for (let i = 0; i < 2; i++) await expect(checkStatus(stage, order)).rejects.toMatchObject({ isUnreadable: true })
     expect(await recorded(stage, order)).toEqual({ ...NOTHING, exceptions: [UNREADABLE] })
     stage.service.clock.advance(26 * 60)
     expect(await statusOf(stage, order)).toBe('PENDING')
     Object.assign(payment, right)
-    await ask(stage, order)
+    await checkStatus(stage, order)
     expect(await statusOf(stage, order)).toBe('SUCCESS')
     expect((await recorded(stage, order)).exceptions).toEqual([UNREADABLE])
     const { rows } = await stage.service.db.query(
@@ -68,12 +69,12 @@ const paysById = (rrn: unknown): Case => ({
     const payment = await pay(stage, order)
     const reference = payment.rrn
     Object.assign(payment, { rrn })
-    for (let i = 0; i < 2; i++) await ask(stage, order)
+    for (let i = 0; i < 2; i++) await checkStatus(stage, order)
     const before = await recorded(stage, order)
     const id = payment.id.replaceAll('-', '').toUpperCase()
     expect(before).toEqual({ ...NOTHING, intent: ['SUCCESS', id], successes: [[id, 'enquiry']] })
     Object.assign(payment, { rrn: reference })
-    for (let i = 0; i < 2; i++) await ask(stage, order)
+    for (let i = 0; i < 2; i++) await checkStatus(stage, order)
     expect(await recorded(stage, order)).toEqual(before)
     const { rows } = await stage.service.db.query('select utr, bank_reference from payments where order_id = $1', [
       order.orderId,
@@ -88,9 +89,9 @@ export const ENQUIRIES: Case[] = [
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
-      expect(await ask(stage, order)).toBeUndefined()
+      expect(await checkStatus(stage, order)).toBeUndefined()
       await pay(stage, order, { outcome: 'pending' })
-      expect(await ask(stage, order)).toBeUndefined()
+      expect(await checkStatus(stage, order)).toBeUndefined()
       expect(await recorded(stage, order)).toEqual(NOTHING)
     },
   },
@@ -100,11 +101,11 @@ export const ENQUIRIES: Case[] = [
     async run(stage) {
       const order = await newOrder(stage)
       const { rrn: failed } = await pay(stage, order, { outcome: 'failed' })
-      await ask(stage, order)
+      await checkStatus(stage, order)
       expect(await recorded(stage, order)).toEqual({ ...NOTHING, intent: ['FAIL', null], attempts: [[failed]] })
       stage.service.clock.advance(1)
       const { rrn } = await pay(stage, order)
-      for (let i = 0; i < 2; i++) await ask(stage, order)
+      for (let i = 0; i < 2; i++) await checkStatus(stage, order)
       expect(await recorded(stage, order)).toMatchObject({
         intent: ['SUCCESS', rrn],
         successes: [[rrn, 'enquiry']],
@@ -114,13 +115,13 @@ export const ENQUIRIES: Case[] = [
   },
   {
     name: 'records a payment once, whether the notification or the status check comes first',
-    not: { ...OURS, ...ONLY_ASKS },
+    not: { ...OURS, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       for (const isReportedFirst of [true, false]) {
         const order = await newOrder(stage)
         const { rrn: utr } = await pay(stage, order)
         const report = () => stage.send(stage.notification(order.orderId, { utr }))
-        const steps = [() => ask(stage, order), report]
+        const steps = [() => checkStatus(stage, order), report]
         for (const step of isReportedFirst ? steps.reverse() : steps) await step()
         expect(await recorded(stage, order)).toMatchObject({
           successes: [[utr, isReportedFirst ? 'notification' : 'enquiry']],
@@ -135,7 +136,7 @@ export const ENQUIRIES: Case[] = [
     async run(stage) {
       const order = await newOrder(stage)
       const { rrn } = await pay(stage, order, { amount: 100 })
-      await ask(stage, order)
+      await checkStatus(stage, order)
       expect(await recorded(stage, order)).toEqual({
         ...NOTHING,
         exceptions: [['amount differs', 'SUCCESS', rrn, '1.00']],
@@ -160,9 +161,9 @@ export const ENQUIRIES: Case[] = [
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
       const { rrn } = await pay(stage, order)
       bank.nextFaults[bank.calls.enquire] = ['another order']
-      expect(await ask(stage, order)).toEqual({ exception: 'unknown order' })
+      expect(await checkStatus(stage, order)).toEqual({ exception: 'unknown order' })
       expect((await recorded(stage, order)).intent).toEqual(NOTHING.intent)
-      await ask(stage, order)
+      await checkStatus(stage, order)
       expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', rrn])
     },
   },

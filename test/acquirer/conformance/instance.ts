@@ -45,7 +45,7 @@ export function startInstance(
     look: () => doAllThatIsDue(refunds),
 
     /** Checks the status of an order, regardless of how many checks it has had, and records the result. */
-    async ask(orderId: string) {
+    async checkStatus(orderId: string) {
       await db.query('update acquirer_intents set status_checks = 0 where order_id = $1', [orderId])
       const enquiry = (await createEnquiries(db).take(orderId, 1, clock.now())) as Enquiry
       return enquire(enquiry, {

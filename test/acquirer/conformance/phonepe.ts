@@ -21,7 +21,7 @@ export const phonepe: Driver = async (options) => {
   const { endLate } = bank.refunds
   const settings = PHONEPE.settings(bank)
   const instance = startInstance({ service, settings, name: 'phonepe' } as Stage)
-  const questions = dueEnquiries({
+  const statusChecks = dueEnquiries({
     enquiries: createEnquiries(db),
     clientOf: instance.clientOf,
     rulesOf: enquiryRulesOf,
@@ -29,9 +29,9 @@ export const phonepe: Driver = async (options) => {
     now: clock.now,
     limits: LIMITS.acquirers,
   })
-  async function askWhatIsDue() {
+  async function runStatusChecks() {
     clock.advance(3)
-    await doAllThatIsDue(questions)
+    await doAllThatIsDue(statusChecks)
     await instance.look()
   }
   const orderOf = (orderId: string) => {
@@ -65,7 +65,7 @@ export const phonepe: Driver = async (options) => {
         undefined,
         bank.seal(signed, secret).headers,
       )
-      if (response.status === 200) await askWhatIsDue()
+      if (response.status === 200) await runStatusChecks()
       return response
     },
     sendSigned,
@@ -95,13 +95,13 @@ export const phonepe: Driver = async (options) => {
       isOpen: (orderId: string) => bank.stateOf(orderOf(orderId)) === 'PENDING',
       async pay(...how: Parameters<typeof pay>) {
         const paid = await pay(...how)
-        if (paid.responses.includes(200)) await askWhatIsDue()
+        if (paid.responses.includes(200)) await runStatusChecks()
         return paid
       },
       refunds: Object.assign(bank.refunds, {
         async endLate() {
           await endLate()
-          await askWhatIsDue()
+          await runStatusChecks()
         },
       }),
     }) as unknown as IssuingBank,

@@ -5,7 +5,7 @@ import { findRefund } from '../../../src/gateway/refunds/store.ts'
 import type { CallFault } from '../../support/bank-faults.ts'
 import type { BookedRefund } from '../../support/bank-refunds.ts'
 import { unique } from '../../support/service.ts'
-import { type Case, ONLY_ASKS, type Stage } from './driver.ts'
+import { type Case, ONLY_STATUS_CHECKS, type Stage } from './driver.ts'
 import { startInstance } from './instance.ts'
 import { bankOf, newOrder } from './orders.ts'
 
@@ -16,8 +16,8 @@ const HOUR = 3_600
 async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
   const { orderId, of } = await newOrder(stage)
   await bankOf(stage).pay(orderId)
-  const asked = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
-  const made = await createRefund(stage.service.pools.due, asked, stage.service.clock.now())
+  const requested = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
+  const made = await createRefund(stage.service.pools.due, requested, stage.service.clock.now())
   if ('refund' in made) return made.refund
   throw new Error(made.rejected)
 }
@@ -188,7 +188,7 @@ export const REFUNDS: Case[] = [
   },
   {
     name: 'leaves a successful refund unchanged and stores an exception when a later report contradicts it',
-    not: { ...BY_HAND, ...ONLY_ASKS },
+    not: { ...BY_HAND, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
       await withFaults(stage, { contradicted: 1, repeated: 1 }, bankOf(stage).refunds.endLate)
@@ -218,7 +218,7 @@ export const REFUNDS: Case[] = [
   },
   {
     name: 'changes a failed refund to SUCCESS by a notification, but never a success to FAIL',
-    not: { ...BY_HAND, ...ONLY_ASKS },
+    not: { ...BY_HAND, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
       expect(await report(stage, row, {})).toBe(200)
@@ -234,7 +234,7 @@ export const REFUNDS: Case[] = [
   },
   {
     name: 'rejects a refund notification with another amount with 409 and stores one exception',
-    not: { ...BY_HAND, ...ONLY_ASKS },
+    not: { ...BY_HAND, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
       for (let i = 0; i < 2; i++) expect(await report(stage, row, { status: 'success', amount: 1 })).toBe(409)
@@ -244,7 +244,7 @@ export const REFUNDS: Case[] = [
   },
   {
     name: 'rejects a refund notification that names another order or another refund with 409 and stores one exception',
-    not: { ...BY_HAND, ...ONLY_ASKS },
+    not: { ...BY_HAND, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
       const others = [{ id: `${row.id}9` }, ...(stage.name === 'cashfree' ? [{ orderId: 'f'.repeat(32) }] : [])]
@@ -257,7 +257,7 @@ export const REFUNDS: Case[] = [
   },
   {
     name: 'finds a refund by its ids in upper or lower case',
-    not: { ...BY_HAND, ...ONLY_ASKS },
+    not: { ...BY_HAND, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       // The acquirer's own id is unknown, because its response was lost.
       bankOf(stage).nextFaults[bankOf(stage).calls.refund] = ['no response']
@@ -271,7 +271,7 @@ export const REFUNDS: Case[] = [
   },
   {
     name: 'rejects a notification of an unknown refund with 404 and an unreadable one with 400',
-    not: { ...BY_HAND, ...ONLY_ASKS },
+    not: { ...BY_HAND, ...ONLY_STATUS_CHECKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
       expect(await report(stage, row, { status: 'success', ourRefundId: 'a'.repeat(32) })).toBe(404)
@@ -286,7 +286,7 @@ export const REFUNDS: Case[] = [
       const order = await newOrder(stage)
       await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
       stage.service.clock.advance(25 * 60)
-      await startInstance(stage).ask(order.orderId)
+      await startInstance(stage).checkStatus(order.orderId)
       await withFaults(stage, { repeated: 1 }, async () => bankOf(stage).sendBack?.(order.orderId))
       const rows = async () =>
         (

@@ -50,7 +50,7 @@ export type Bank = {
    * Returns the orders whose status was checked since the last call. Only for a bank whose notifications are not
    * proof.
    */
-  takeAsked?: () => string[]
+  drainChecked?: () => string[]
   /** Deletes all orders, which keeps the fake fast. */
   forget: () => void
 }
@@ -153,7 +153,7 @@ export async function startPhonepe(options: BesideOptions): Promise<Bank> {
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => orderId,
     rejectsClose: false,
-    takeAsked: () =>
+    drainChecked: () =>
       bank.requests.splice(0).flatMap(({ path }) => /\/order\/([^/]+)\/status/.exec(path)?.slice(1) ?? []),
     forget: () => bank.orders.clear(),
   }

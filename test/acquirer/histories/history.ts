@@ -11,14 +11,14 @@ export const OVER_SECONDS = 25 * 60
 /** A payment reported from then on is late, see STORING_LIMIT_MS. */
 const LATE_SECONDS = OVER_SECONDS - 15
 /** Scheduled times of status checks. */
-export const QUESTION_SECONDS = [90, 8 * 60, 2 * 60 * 60].map((seconds) => EXPIRY_SECONDS + seconds)
+export const STATUS_CHECK_SECONDS = [90, 8 * 60, 2 * 60 * 60].map((seconds) => EXPIRY_SECONDS + seconds)
 
 /** Some of these times are just before or after a time at which the same event changes its meaning. */
 const BEFORE_EXPIRY = [60, 300, 600, 899]
 const AFTER_EXPIRY = [901, 985, 1_100, 1_375, LATE_SECONDS - 1, LATE_SECONDS, OVER_SECONDS - 1, 3_600, 9_000]
 const MOMENTS = [...BEFORE_EXPIRY, ...AFTER_EXPIRY]
 /** Every time at which an event may happen. */
-export const INSTANTS = [...MOMENTS, ...QUESTION_SECONDS, OVER_SECONDS].sort((a, b) => a - b)
+export const INSTANTS = [...MOMENTS, ...STATUS_CHECK_SECONDS, OVER_SECONDS].sort((a, b) => a - b)
 
 /** A payment that the bank may report: an attempt of the customer, or one missing from the bank's records. */
 export type Payment = {
@@ -51,7 +51,7 @@ type Plan = {
   /** Payments that the bank reports without having them in its records, since no bank lets a link be paid twice. */
   others: Reporting[][]
   cancels: { at: number; isReached: boolean }[]
-  asks: number[]
+  checks: number[]
   reached: boolean[]
 }
 
@@ -66,7 +66,7 @@ const OTHERS_FROM = 10
 export const hasUtr = ({ utr }: Pick<Payment, 'utr'>) => utr.length > 1
 
 /** Converts a plan to a history and drops events that are impossible. */
-function toHistory({ attempts, others, cancels, asks, reached }: Plan): History {
+function toHistory({ attempts, others, cancels, checks, reached }: Plan): History {
   const steps: Step[] = []
   const book: Payment[] = []
   const cancelledAt = Math.min(...cancels.filter(({ isReached }) => isReached).map(({ at }) => at))
@@ -107,9 +107,9 @@ function toHistory({ attempts, others, cancels, asks, reached }: Plan): History 
   for (const cancel of cancels) {
     steps.push({ ...cancel, does: 'cancel', isOver: cancel.at >= Math.min(EXPIRY_SECONDS, paidAt()) })
   }
-  steps.push(...asks.map((at) => ({ at, does: 'ask' }) as const))
+  steps.push(...checks.map((at) => ({ at, does: 'ask' }) as const))
   steps.push(
-    ...QUESTION_SECONDS.map((at, index) => ({ at, does: 'question', isReached: reached[index] === true }) as const),
+    ...STATUS_CHECK_SECONDS.map((at, index) => ({ at, does: 'question', isReached: reached[index] === true }) as const),
   )
   // The sort is stable: events of the same time happen in the order in which they were added.
   const history = { steps: steps.toSorted((a, b) => a.at - b.at) }
@@ -177,19 +177,19 @@ export function expected({ steps }: History) {
  * Converts a history for a bank whose notifications are not proof and which closes no orders: only the transaction
  * report and status checks count, at the times `asked`, after all other events of the same time.
  */
-export function asAsked({ steps }: History, asked: readonly number[]): History {
+export function asChecked({ steps }: History, checked: readonly number[]): History {
   const reported = steps.filter((step) => step.does !== 'question' && !(step.does === 'tell' && step.by !== 'day file'))
   const unclosed = reported.map((step) => (step.does === 'cancel' ? { ...step, isOver: false } : step))
   const isReached = (at: number) => !steps.some((step) => step.does === 'question' && step.at === at && !step.isReached)
-  const questions = asked.map((at) => ({ at, does: 'question', isReached: isReached(at) }) as const)
-  return { steps: [...unclosed, ...questions].toSorted((a, b) => a.at - b.at) }
+  const statusChecks = checked.map((at) => ({ at, does: 'question', isReached: isReached(at) }) as const)
+  return { steps: [...unclosed, ...statusChecks].toSorted((a, b) => a.at - b.at) }
 }
 
 /** Returns when a notification of a payment must cause a status check: immediately, or 3 s after the previous one. */
-export function questionsDue({ steps }: History, asked: readonly number[]): number[] {
+export function statusChecksPending({ steps }: History, checked: readonly number[]): number[] {
   return steps.flatMap((step) => {
     if (step.does !== 'tell' || step.by !== 'notification' || step.payment.status !== 'SUCCESS') return []
-    const last = asked.findLast((at) => at < step.at) ?? -3
+    const last = checked.findLast((at) => at < step.at) ?? -3
     return INSTANTS.find((at) => at >= Math.max(step.at, last + 3)) ?? []
   })
 }
@@ -260,7 +260,7 @@ export const history: fc.Arbitrary<History> = fc
     attempts: fc.array(attempt, { maxLength: 3 }),
     others: fc.array(fc.array(reporting, { minLength: 1, maxLength: 3 }), { maxLength: 2 }),
     cancels: fc.array(cancel, { maxLength: 2 }),
-    asks: fc.array(moment, { maxLength: 2 }),
+    checks: fc.array(moment, { maxLength: 2 }),
     reached: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
   })
   .map(toHistory)

@@ -17,7 +17,15 @@ import { until } from '../../support/wait.ts'
 import { newWebhook } from '../../support/webhooks.ts'
 import { startInstance } from '../conformance/instance.ts'
 import type { Bank, Booked } from './banks.ts'
-import { type History, hasUtr, INSTANTS, OVER_SECONDS, type Payment, QUESTION_SECONDS, type Step } from './history.ts'
+import {
+  type History,
+  hasUtr,
+  INSTANTS,
+  OVER_SECONDS,
+  type Payment,
+  STATUS_CHECK_SECONDS,
+  type Step,
+} from './history.ts'
 
 /** Concurrent histories and status checks per time, below the limit of calls to an acquirer. */
 const AT_ONCE = 32
@@ -26,7 +34,7 @@ const AT_ONCE = 32
  * Result of an order: the status returned to the merchant, the response to each step, the stored rows, and the times
  * of status checks if the bank's notifications are not proof.
  */
-export type End = { reported: string; responses: string[]; stored: string[]; asked: number[] }
+export type End = { reported: string; responses: string[]; stored: string[]; checked: number[] }
 
 /** Plays histories at an acquirer, each on its own order and all at the same times. */
 export async function createPlayer(bank: Bank) {
@@ -38,7 +46,7 @@ export async function createPlayer(bank: Bank) {
   const { clientOf, errors } = startInstance(bank)
   const client = (await clientOf(bank.name)) as AcquirerClient
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
-  const questions = dueEnquiries({
+  const statusChecks = dueEnquiries({
     enquiries: createEnquiries(db),
     clientOf,
     rulesOf: enquiryRulesOf,
@@ -61,7 +69,7 @@ export async function createPlayer(bank: Bank) {
           orderId: await createOrder(service, merchant),
           utrs: `H${first + index}`,
           responses: [] as string[],
-          asked: [] as number[],
+          checked: [] as number[],
         }
       })
       for (const at of INSTANTS) {
@@ -72,9 +80,9 @@ export async function createPlayer(bank: Bank) {
         })
         // At other banks, on-demand status checks are skipped, because they would find payments before these are
         // reported.
-        if (bank.takeAsked || QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
-        const asked = new Set(bank.takeAsked?.())
-        for (const order of orders) if (asked.has(order.orderId)) order.asked.push(at)
+        if (bank.drainChecked || STATUS_CHECK_SECONDS.includes(at)) await runStatusChecks(statusChecks)
+        const checked = new Set(bank.drainChecked?.())
+        for (const order of orders) if (checked.has(order.orderId)) order.checked.push(at)
         faults.length = 0
       }
       const ends = await endsOf(orders)
@@ -107,7 +115,7 @@ export async function createPlayer(bank: Bank) {
       case 'tell':
         return sendReport(orderId, booked(step.payment, step.rupees), step.by)
       case 'ask':
-        return ask(orderId)
+        return checkStatus(orderId)
       case 'cancel':
         if (!step.isReached && calls.close) makeUnreachable(orderId, calls.close)
         return cancel(orderId, step)
@@ -135,7 +143,7 @@ export async function createPlayer(bank: Bank) {
     return String((await post(service.app, bank.path, body, undefined, headers)).status)
   }
 
-  async function ask(orderId: string): Promise<string> {
+  async function checkStatus(orderId: string): Promise<string> {
     const { body } = await post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key)
     if (body.txnStatus === 'FAIL') {
       // Waits until the report of FAIL is stored, because it decides whether a payment of the transaction report is
@@ -162,12 +170,13 @@ export async function createPlayer(bank: Bank) {
       const clientOf = async () => client
       await createLinkCloser({ clientOf, reports, now, log: { error: () => undefined } })(order)
       // Checks the status, so that all banks know what Cashfree's rejection has already revealed.
-      if (isReached && isOver && !bank.rejectsClose && !bank.takeAsked) await enquire(order, { client, reports, now })
+      if (isReached && isOver && !bank.rejectsClose && !bank.drainChecked)
+        await enquire(order, { client, reports, now })
     }
     return payment?.status ?? ''
   }
 
-  async function endsOf(orders: (Order & Pick<End, 'responses' | 'asked'>)[]): Promise<End[]> {
+  async function endsOf(orders: (Order & Pick<End, 'responses' | 'checked'>)[]): Promise<End[]> {
     const selects = STORED.map(
       ([table, columns]) =>
         `select order_id as "orderId", concat_ws(' ', '${table}:', ${columns}) as line
@@ -180,8 +189,8 @@ export async function createPlayer(bank: Bank) {
     ])
     const stored = new Map(orderIds.map((orderId) => [orderId, [] as string[]]))
     for (const { orderId, line } of rows) stored.get(orderId)?.push(line)
-    return forEach(orders, AT_ONCE, async ({ orderId, responses, asked }) => {
-      return { reported: await ask(orderId), responses, asked, stored: stored.get(orderId) ?? [] }
+    return forEach(orders, AT_ONCE, async ({ orderId, responses, checked }) => {
+      return { reported: await checkStatus(orderId), responses, checked, stored: stored.get(orderId) ?? [] }
     })
   }
 }
@@ -197,9 +206,9 @@ const STORED = [
 ] as const
 
 /** Runs status checks until none is pending. */
-async function askWhatIsDue(questions: JobSource): Promise<void> {
+async function runStatusChecks(statusChecks: JobSource): Promise<void> {
   const never = new AbortController().signal
-  for (let queues = await questions.findQueues(); queues.length > 0; queues = await questions.findQueues()) {
+  for (let queues = await statusChecks.findQueues(); queues.length > 0; queues = await statusChecks.findQueues()) {
     for (const queue of queues) {
       const works = await queue.claim(AT_ONCE)
       await Promise.all(works.map((work) => work(never)))

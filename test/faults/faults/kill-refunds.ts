@@ -138,18 +138,18 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     const marked = await until(8, `status = 'PENDING' and refund_id like 'held-%' and sent_at is not null`)
     for (const { child } of instances) child.kill('SIGSTOP')
     hand()
-    const { look, questions } = startAsking()
+    const { look, statusChecks } = startChecking()
     await db.query(`update refunds set due_at = now() where refund_id like 'held-%' and sent_at is not null`)
     await look()
-    const asked = questions()
+    const checked = statusChecks()
     for (const { child } of instances) child.kill('SIGCONT')
     await until(held.length, `refund_id like 'held-%' and status <> 'PENDING'`)
     for (const instance of instances) await instance.stop()
     await db.query(`update refunds set due_at = now() where status = 'PENDING'`)
-    return `${marked} were marked by two paused instances, ${asked} were checked in the meantime, ${bank.countOf('refund') - before} sent`
+    return `${marked} were marked by two paused instances, ${checked} were checked in the meantime, ${bank.countOf('refund') - before} sent`
   }
 
-  function startAsking() {
+  function startChecking() {
     const now = () => new Date()
     const limits = LIMITS.outbound
     const http = createOutboundClient({ allowedNetworks: allow(), limits, now })
@@ -167,7 +167,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     const before = bank.countOf('refundsOfPayment')
     const due = createDueRefunds(db)
     const source = dueRefunds({ due, updates: createRefundUpdates(db), clientOf, now, limits: LIMITS.acquirers })
-    return { look: () => doWhatIsDue(source), questions: () => bank.countOf('refundsOfPayment') - before }
+    return { look: () => doWhatIsDue(source), statusChecks: () => bank.countOf('refundsOfPayment') - before }
   }
 
   /** Waits until at least `most` refunds meet the condition, or for 30 s. */
@@ -238,8 +238,8 @@ async function refundOnce(db: Database, order: Order, name: string, paise: numbe
   const { mid, orderId } = order
   const refundId = `${name}-${orderId}`.slice(0, 40)
   for (;;) {
-    const asked = { mid, orderId, refundId, amount: paise, note: 'sold out', createdBy: 'merchant' }
-    const made = await createRefund(db, asked, new Date()).catch(() => undefined)
+    const checked = { mid, orderId, refundId, amount: paise, note: 'sold out', createdBy: 'merchant' }
+    const made = await createRefund(db, checked, new Date()).catch(() => undefined)
     if (made) return made
     await sleep(RETRY_MS)
   }

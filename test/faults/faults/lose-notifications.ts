@@ -22,12 +22,12 @@ const AWAY_AFTER_MS = 10_000
 const AWAY_MS = 30_000
 /** Faults of each payment's notifications. No acquirer guarantees a sequence, so all arrive in reverse. */
 const NOTIFICATIONS = { lost: 0.2, repeated: 0.2, reordered: 1, late: 0.05, forged: 0.05, contradicted: 0.02 }
-const QUESTION_FAILS = 0.1
+const STATUS_CHECK_FAILS = 0.1
 /** Seconds after the expiry; a status check is scheduled just before each. */
-const QUESTIONS_AFTER_SECONDS = [91, 481, 7_201]
+const STATUS_CHECKS_AFTER_SECONDS = [91, 481, 7_201]
 const EXPIRY_MINUTES = 1
 /** The service polls once a minute if no status check is scheduled sooner. */
-const ASKED_LIMIT_MS = 240_000
+const CHECKED_LIMIT_MS = 240_000
 
 /**
  * A bank loses, repeats, reorders, delays, forges and contradicts its notifications and is down for 30 s, while the
@@ -39,7 +39,7 @@ export const loseNotifications =
   async (stage: Stage): Promise<Finding[]> => {
     const { postgres, directory } = stage
     const { url, db } = await setScene(postgres, `acquirer_${acquirer}`)
-    const { bank, merchant, settings, path, paid, questions, failQuestions } = await BANKS[acquirer](db)
+    const { bank, merchant, settings, path, paid, statusChecks, failStatusChecks } = await BANKS[acquirer](db)
     Object.assign(bank, { notificationFaults: NOTIFICATIONS, retriesNotifications: true })
     const environment = {
       PORT: String(await freePort()),
@@ -62,15 +62,15 @@ export const loseNotifications =
     await Promise.all(customers)
     const loadMs = performance.now() - startedAt
 
-    failQuestions(QUESTION_FAILS)
+    failStatusChecks(STATUS_CHECK_FAILS)
     let before = 0
-    for (const [number, seconds] of QUESTIONS_AFTER_SECONDS.entries()) {
+    for (const [number, seconds] of STATUS_CHECKS_AFTER_SECONDS.entries()) {
       await moveIntoThePast(seconds - before)
       before = seconds
       if (number === 0) await killAndRestart()
       // Some notifications arrive only after the merchant received the final status.
       if (number === 1) await bank.sendWaiting()
-      await untilAsked()
+      await untilChecked()
     }
     const unpaidBefore = await unpaidHere()
     const imported = await importDayFile()
@@ -83,7 +83,7 @@ export const loseNotifications =
         fault: `an acquirer (${acquirer}) that loses notifications, ${kills} kills`,
         notes: [
           `${PAYMENTS} orders in ${ms(loadMs)}; ${rejected.size} got 503 or no response at first`,
-          `${paid().length} were paid; ${asked().length} status checks; the transaction report added the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
+          `${paid().length} were paid; ${checked().length} status checks; the transaction report added the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
         ],
         broken: [...faults, ...broken],
       },
@@ -104,12 +104,12 @@ export const loseNotifications =
       await db.query('update acquirer_intents set status_check_at = status_check_at - $1::interval', [past])
     }
 
-    function asked() {
-      return bank.requests.filter(({ call }) => call === questions)
+    function checked() {
+      return bank.requests.filter(({ call }) => call === statusChecks)
     }
 
-    async function untilAsked() {
-      const until = performance.now() + ASKED_LIMIT_MS
+    async function untilChecked() {
+      const until = performance.now() + CHECKED_LIMIT_MS
       for (;;) {
         const { rows } = await db.query<{ due: number }>(
           'select count(*)::integer as due from acquirer_intents where status_check_at <= now()',
@@ -158,7 +158,7 @@ export const loseNotifications =
       const half = rows.filter(({ acquirer_order_id }) => acquirer_order_id === null)
       const lost = acknowledged.filter((orderId) => !here.has(orderId))
       const times = new Map<string, number>()
-      for (const { path: of } of asked()) times.set(of, (times.get(of) ?? 0) + 1)
+      for (const { path: of } of checked()) times.set(of, (times.get(of) ?? 0) + 1)
       const tooOften = [...times].filter(([, times]) => times > 3)
       const promises: [boolean, string][] = [
         [paidThere.size > PAYMENTS / 2, `most orders are paid: ${paidThere.size}`],

@@ -147,10 +147,10 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     await buy([merchants[first]], () => performance.now() < until, send)
     failBy(NO_FAULTS)
     await banks[first].comeBack()
-    const asked = new Set(banks[first].requests.slice(requestsBefore).map(({ body }) => noteIn(body)))
+    const checked = new Set(banks[first].requests.slice(requestsBefore).map(({ body }) => noteIn(body)))
     const orders = bought.slice(before)
     const wrong = orders.filter(({ name, attempts: [attempt] }) => {
-      return attempt?.status !== (isUnsure && asked.has(name) ? 503 : 200)
+      return attempt?.status !== (isUnsure && checked.has(name) ? 503 : 200)
     })
     const attempts = orders.flatMap((order) => order.attempts)
     const p99Ms = quantile(

@@ -56,11 +56,11 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   return [{ fault: 'a bank that responds after 3 s or never', notes, broken }]
 
   /** Returns the other merchant's creates per millisecond. */
-  async function round(isBankAsked: boolean): Promise<number> {
+  async function round(isBankChecked: boolean): Promise<number> {
     const until = performance.now() + ROUND_MS
-    const bankLoad = isBankAsked ? Array.from({ length: WAITING_AT_ONCE }, () => repeat(until, askBank)) : []
+    const bankLoad = isBankChecked ? Array.from({ length: WAITING_AT_ONCE }, () => repeat(until, checkAtBank)) : []
     // Waits until the bank's orders are in progress.
-    await sleep(isBankAsked ? 200 : 0)
+    await sleep(isBankChecked ? 200 : 0)
     const before = direct.length
     const startedAt = performance.now()
     await Promise.all(Array.from({ length: CREATES_AT_ONCE }, () => repeat(until, create)))
@@ -77,7 +77,7 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
     direct.push((await client.send(service.url, createRequest(tenant.merchant))).status)
   }
 
-  async function askBank() {
+  async function checkAtBank() {
     const response: HttpResponse = await client.send(service.url, createRequest(waiting))
     ofBank.push(response.status)
     // Pauses like a merchant's server after 503.

@@ -19,8 +19,8 @@ const LIMITS_MS = { median: 3_000, most: 10_000 }
 /** A refund of ₹1. */
 const PAISE = 100
 
-const QUESTIONS = { setu: 'last', cashfree: 'payments' } as const
-type Acquirer = keyof typeof QUESTIONS
+const STATUS_CHECKS = { setu: 'last', cashfree: 'payments' } as const
+type Acquirer = keyof typeof STATUS_CHECKS
 
 /** Another merchant with one paid order and no queue of its own. */
 type Other = { mid: string; orderId: string; bank: AnyBank; acquirer: Acquirer; acquirerId: string }
@@ -60,7 +60,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     setFaults(cashfree.bank, ['refund', 'findRefund', 'payments'], { afterMs: SLOW_MS })
     for (const [what, fill, send] of [
       ['refunds', fillRefunds, sendRefund],
-      ['questions', fillQuestions, sendQuestion],
+      ['questions', fillStatusChecks, sendStatusCheck],
     ] as const) {
       await rest()
       const waits = others.map((): number[] => [])
@@ -114,8 +114,8 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   }
 
   async function refund({ mid, orderId }: { mid: string; orderId: string }) {
-    const asked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', createdBy: 'merchant' }
-    const made = await createRefund(db, asked, new Date())
+    const checked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', createdBy: 'merchant' }
+    const made = await createRefund(db, checked, new Date())
     if (!('refund' in made)) throw new Error(`a refund was rejected: ${made.rejected}`)
     return made.refund
   }
@@ -132,21 +132,21 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     return untilCalled(other, 'refund', ourRefundId)
   }
 
-  async function fillQuestions() {
+  async function fillStatusChecks() {
     await db.query(
       `update acquirer_intents set status_checks = 0, status_check_at = now() - interval '1 hour' where order_id = any ($1)`,
       [queue.map(({ orderId }) => orderId)],
     )
   }
 
-  async function sendQuestion(other: Other): Promise<number> {
+  async function sendStatusCheck(other: Other): Promise<number> {
     const { acquirer, orderId, acquirerId } = other
     // Resets the order to unpaid, because a paid order is not checked.
     await db.query(`update payment_intents set status = 'PENDING', utr = null where order_id = $1`, [orderId])
     await db.query('update acquirer_intents set status_checks = 0, status_check_at = now() where order_id = $1', [
       orderId,
     ])
-    return untilCalled(other, QUESTIONS[acquirer], acquirerId)
+    return untilCalled(other, STATUS_CHECKS[acquirer], acquirerId)
   }
 }
 

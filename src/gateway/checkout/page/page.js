@@ -3,8 +3,8 @@ const { state, expires, now, events } = document.body.dataset
 const LEAVE_AFTER_MS = 8000
 const RELOAD_AFTER_MS = 5000
 // The pause has a random part, so that pages rejected together do not retry simultaneously.
-const ASK_AGAIN_AFTER_MS = 2000
-const ASK_AGAIN_SPREAD_MS = 2000
+const POLL_AFTER_MS = 2000
+const POLL_SPREAD_MS = 2000
 // Longer than the browser's own reconnection, which takes 1 to 4 seconds plus the response time.
 const LOST_AFTER_MS = 6000
 // After two missed heartbeats the connection is considered dead, even if the browser reports it as open.
@@ -113,12 +113,12 @@ function hideLost() {
 }
 
 // Requests a failed QR again, because the service may have been too busy to draw it.
-function askAgainFor({ target: image }) {
-  const after = ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS
+function retryImage({ target: image }) {
+  const after = POLL_AFTER_MS + Math.random() * POLL_SPREAD_MS
   if (!over) setTimeout(() => image.setAttribute('src', `${image.src.split('?')[0]}?again=${Date.now()}`), after)
 }
 
-for (const image of document.querySelectorAll('.qr')) image.addEventListener('error', askAgainFor)
+for (const image of document.querySelectorAll('.qr')) image.addEventListener('error', retryImage)
 
 function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
@@ -161,12 +161,12 @@ function listen() {
   mine.onerror = () => {
     expectConnection()
     if (mine.readyState !== EventSource.CLOSED) return
-    again = setTimeout(askAgain, ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS)
+    again = setTimeout(pollStatus, POLL_AFTER_MS + Math.random() * POLL_SPREAD_MS)
   }
 }
 
 // Polls the state with HEAD requests while the event stream is rejected, which may last long.
-async function askAgain() {
+async function pollStatus() {
   const response = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
   // After 404 and 410 the reloaded page explains why the payment is gone. After other statuses the page does not
   // reload, because a proxy's error page could replace it.
