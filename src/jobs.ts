@@ -1,7 +1,7 @@
-import { enquiryRulesOf } from './gateway/acquirers/acquirers.ts'
+import { statusCheckRulesOf } from './gateway/acquirers/acquirers.ts'
 import { dueRefunds } from './gateway/acquirers/carry-out-refunds.ts'
-import { dueEnquiries } from './gateway/acquirers/enquire.ts'
-import { createEnquiries } from './gateway/payments/enquiries.ts'
+import { statusCheckJobs } from './gateway/acquirers/enquire.ts'
+import { createStatusChecks } from './gateway/payments/enquiries.ts'
 import { dueComparisons } from './gateway/payments/utrs-of-other-merchants.ts'
 import { createDueRefunds } from './gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from './gateway/refunds/record-update.ts'
@@ -16,7 +16,7 @@ export function startJobs(services: Services) {
   const { pools, config, clientOf, http, reports, refundListeners, metrics, log, now, limits } = services
   const db = pools.due
   const { sealingKeys } = config.webhooks
-  const enquiries = createEnquiries(db)
+  const statusChecks = createStatusChecks(db)
   const updates = createRefundUpdates(db, refundListeners)
   return startScheduler(
     [
@@ -29,7 +29,7 @@ export function startJobs(services: Services) {
         now,
         limits: limits.webhooks,
       }),
-      dueEnquiries({ enquiries, reports, clientOf, rulesOf: enquiryRulesOf, now, limits: limits.acquirers }),
+      statusCheckJobs({ statusChecks, reports, clientOf, rulesOf: statusCheckRulesOf, now, limits: limits.acquirers }),
       dueRefunds({ due: createDueRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
       dueExpiries({ db, now, limits: limits.webhooks }),
       dueComparisons(db, now, metrics.reports.onException),

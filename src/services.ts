@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AppConfig } from './config.ts'
-import { createAcquirers, enquiryRulesOf } from './gateway/acquirers/acquirers.ts'
+import { createAcquirers, statusCheckRulesOf } from './gateway/acquirers/acquirers.ts'
 import { createLinkCloser } from './gateway/acquirers/enquire.ts'
 import { openAccounts } from './gateway/acquirers/stored-accounts.ts'
 import { createCheckoutFinder } from './gateway/checkout/find-checkout.ts'
 import { createDrawQr } from './gateway/checkout/qr.ts'
-import { createEnquiries, createWaiting } from './gateway/payments/enquiries.ts'
+import { createStatusChecks, createWaiting } from './gateway/payments/enquiries.ts'
 import { createIntents } from './gateway/payments/intents.ts'
 import { createReports } from './gateway/payments/reports.ts'
 import { createRefundUpdates } from './gateway/refunds/record-update.ts'
@@ -67,8 +67,8 @@ export function createServices(environment: Environment) {
     reports,
     refunds: createRefundUpdates(pools.reports, refundListeners, limits.reports),
     refundListeners,
-    enquiries: createEnquiries(pools.reports),
-    waiting: createWaiting(pools.due, enquiryRulesOf),
+    statusChecks: createStatusChecks(pools.reports),
+    waiting: createWaiting(pools.due, statusCheckRulesOf),
     lists: createLists(pools),
     findKey: cached(createAccessKeys(pools.keys).find, limits.lookUps, elapsedMs),
     // Uses the pool of jobs, so that no look-up of a key waits for the write.

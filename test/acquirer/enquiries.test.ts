@@ -2,9 +2,9 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { AcquirerError } from '../../src/errors.ts'
 import { dueRefunds } from '../../src/gateway/acquirers/carry-out-refunds.ts'
 import { withLimits } from '../../src/gateway/acquirers/client.ts'
-import { dueEnquiries } from '../../src/gateway/acquirers/enquire.ts'
-import { createEnquiries, createWaiting } from '../../src/gateway/payments/enquiries.ts'
-import { mayEnquire } from '../../src/gateway/payments/enquiry-times.ts'
+import { statusCheckJobs } from '../../src/gateway/acquirers/enquire.ts'
+import { createStatusChecks, createWaiting } from '../../src/gateway/payments/enquiries.ts'
+import { mayCheckStatus } from '../../src/gateway/payments/enquiry-times.ts'
 import { buildIntent } from '../../src/gateway/payments/intent.ts'
 import { createIntents, type Intents } from '../../src/gateway/payments/intents.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
@@ -23,12 +23,12 @@ const LINK = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', lin
 
 let service: TestService
 let mid: string
-let enquiries: ReturnType<typeof createEnquiries>
+let statusChecks: ReturnType<typeof createStatusChecks>
 let intents: Intents
 beforeAll(async () => {
   service = await startService()
   ;({ mid } = await newMerchant(service.db))
-  enquiries = createEnquiries(service.db)
+  statusChecks = createStatusChecks(service.db)
   // Allows for a thousand concurrent inserts on a busy machine.
   intents = createIntents(service.pools, () => undefined, { inserts: { ...LIMITS.inserts, waitingMs: 30_000 } })
 })
@@ -50,13 +50,13 @@ async function newOrderWithLink(number = 0): Promise<string> {
 }
 
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
-const findDue = (now: Date) => enquiries.findDue(now)
+const findDue = (now: Date) => statusChecks.findDue(now)
 /** The job source of one instance as the service starts it, with `changes`. */
 const sourceOf = (
-  changes: Pick<Parameters<typeof dueEnquiries>[0], 'clientOf'> & Partial<Parameters<typeof dueEnquiries>[0]>,
+  changes: Pick<Parameters<typeof statusCheckJobs>[0], 'clientOf'> & Partial<Parameters<typeof statusCheckJobs>[0]>,
 ) =>
-  dueEnquiries({
-    enquiries,
+  statusCheckJobs({
+    statusChecks,
     rulesOf: () => ({ most: 3 }),
     reports: createReports(service.db),
     now: service.clock.now,
@@ -65,7 +65,7 @@ const sourceOf = (
   })
 
 const take = async (now: Date, limit = 10) =>
-  (await enquiries.claimDue({ acquirer: SETU, mid }, limit, now, 3)).map(({ orderId, statusChecks }) => [
+  (await statusChecks.claimDue({ acquirer: SETU, mid }, limit, now, 3)).map(({ orderId, statusChecks }) => [
     orderId,
     statusChecks,
   ])
@@ -81,7 +81,7 @@ describe('status checks of an unpaid order', () => {
     }
     expect(await findDue(afterExpiry(1_000_000))).toEqual([])
     expect(await take(afterExpiry(1_000_000))).toEqual([])
-    expect(await enquiries.take(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
+    expect(await statusChecks.take(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
   })
 
   it('replaces missed status checks by one check, and schedules the next a minute later', async () => {
@@ -123,12 +123,12 @@ describe('status checks of an unpaid order', () => {
     await newOrderWithLink()
     service.clock.set(afterExpiry(90).toISOString())
     expect(await sourceOf({ clientOf: async () => undefined }).findQueues()).toEqual([])
-    expect(await enquiries.claimDue({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
+    expect(await statusChecks.claimDue({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
   })
 
   it('includes the operator’s status checks, allowed at any time, in the order’s limit of three', async () => {
     const orderId = await newOrderWithLink()
-    const byOperator = () => enquiries.take(orderId, 3, afterExpiry(90))
+    const byOperator = () => statusChecks.take(orderId, 3, afterExpiry(90))
     expect(await byOperator()).toMatchObject({ orderId, statusChecks: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
     expect(await byOperator()).toMatchObject({ statusChecks: 3 })
@@ -167,7 +167,7 @@ describe('status checks on demand, while a merchant or customer waits', () => {
     ...changes,
   })
   const may = (seconds: number, changes: object = {}, cameBackAt?: Date) =>
-    mayEnquire(state(changes), rules, atAge(seconds), cameBackAt)
+    mayCheckStatus(state(changes), rules, atAge(seconds), cameBackAt)
   const checked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
 
   it('allows the first check from the acquirer’s earliest time, whether the merchant or the customer waits', () => {
@@ -221,7 +221,7 @@ describe('reading the pending jobs of acquirers', () => {
     } as never
     const clientOf = async () => ({ refund: () => undefined }) as never
     const rulesOf = () => ({ most: 3, perMinute: 5 })
-    const checks = sourceOf({ enquiries: createEnquiries(counting), clientOf, rulesOf })
+    const checks = sourceOf({ statusChecks: createStatusChecks(counting), clientOf, rulesOf })
     const { now } = service.clock
     const updates = createRefundUpdates(service.db)
     const refunds = dueRefunds({ due: createDueRefunds(counting), updates, clientOf, now, limits: LIMITS.acquirers })
@@ -246,8 +246,8 @@ describe('reading the pending jobs of acquirers', () => {
     const claimed: string[] = []
     const source = sourceOf({
       clientOf: async () => ({}) as never,
-      enquiries: {
-        ...enquiries,
+      statusChecks: {
+        ...statusChecks,
         findDue: async () => due,
         async claimDue({ mid }) {
           claimed.push(mid)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createAccounts, createAcquirers, enquiryRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
-import { dueEnquiries } from '../../src/gateway/acquirers/enquire.ts'
-import { createEnquiries, createWaiting } from '../../src/gateway/payments/enquiries.ts'
+import { createAccounts, createAcquirers, statusCheckRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
+import { statusCheckJobs } from '../../src/gateway/acquirers/enquire.ts'
+import { createStatusChecks, createWaiting } from '../../src/gateway/payments/enquiries.ts'
 import { createIntents } from '../../src/gateway/payments/intents.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -68,9 +68,9 @@ function startInstance() {
   const options = { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: clock.elapsedMs }
   const { clientOf } = createAcquirers(createAccounts(settings), http, options)
   const recording = { reports: createReports(db), now: clock.now }
-  const enquiries = createEnquiries(db)
-  const rulesOf = enquiryRulesOf
-  return dueEnquiries({ enquiries, clientOf, rulesOf, limits: LIMITS.acquirers, ...recording })
+  const statusChecks = createStatusChecks(db)
+  const rulesOf = statusCheckRulesOf
+  return statusCheckJobs({ statusChecks, clientOf, rulesOf, limits: LIMITS.acquirers, ...recording })
 }
 
 /** Runs one second of the scheduler: each queue until it is empty. A killed job is never run. */
@@ -105,7 +105,7 @@ async function newOrders(count: number, random: () => number, ways: readonly Ord
 async function play(orders: Order[], random: () => number, killedShare = 0) {
   const { pools, clock, app, db } = service
   const instances = [startInstance(), startInstance()] as const
-  const waiting = createWaiting(pools.due, enquiryRulesOf)
+  const waiting = createWaiting(pools.due, statusCheckRulesOf)
   const start = clock.now().getTime()
   const at = (second: number) => new Date(start + second * 1000)
   let open = orders
@@ -142,7 +142,7 @@ const isInTime = ({ recordedAt = Number.POSITIVE_INFINITY, paidAt }: Order) =>
 const shareOf = (orders: readonly Order[]) => orders.filter(isInTime).length / orders.length
 
 /** Returns the largest number of status checks of one order that reached a bank. */
-function mostEnquiries(orders: readonly Order[]): number {
+function mostStatusChecks(orders: readonly Order[]): number {
   const counts = orders.map((order) => {
     const name = order.acquirer === 'setu' ? setu.find(order.orderId)?.id : order.orderId
     return bankOf(order).requests.filter(
@@ -181,8 +181,8 @@ describe('payments whose notifications are lost', () => {
     const orders = await newOrders(240, random, ['page', 'polling', 'nobody'])
     await play(orders, random, 0.1)
     const of = (acquirer: Order['acquirer']) => orders.filter((order) => order.acquirer === acquirer)
-    expect(mostEnquiries(of('setu'))).toBeLessThanOrEqual(3)
-    expect(mostEnquiries(of('cashfree'))).toBeLessThanOrEqual(12)
+    expect(mostStatusChecks(of('setu'))).toBeLessThanOrEqual(3)
+    expect(mostStatusChecks(of('cashfree'))).toBeLessThanOrEqual(12)
     const { rows } = await service.db.query(
       'select acquirer, max(status_checks) from acquirer_intents group by 1 order by 1',
     )
@@ -226,14 +226,14 @@ describe('payments whose notifications are lost', () => {
       [mid, made, new Date(made.getTime() + 900_000), new Date(made.getTime() + 990_000)],
     )
     const instance = startInstance()
-    const waiting = createWaiting(pools.due, enquiryRulesOf)
+    const waiting = createWaiting(pools.due, statusCheckRulesOf)
     const intents = createIntents(pools, () => undefined)
     clock.advance(20)
     let [calls, writes] = [0, 0]
     const poll = async (orderIds: IterableIterator<number>) => {
       for (const number of orderIds) {
         const payment = await intents.findStatus(mid, String(number + 1))
-        const makeDue = payment && waiting.enquiryFor(payment, clock.now())
+        const makeDue = payment && waiting.statusCheckFor(payment, clock.now())
         calls++
         if (!makeDue) continue
         writes++

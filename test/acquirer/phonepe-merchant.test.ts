@@ -77,17 +77,17 @@ it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, an
 it('finds a payment whose PhonePe webhook was lost, by the merchant’s polling and by the operator’s status check', async () => {
   const { mid, key } = await newMerchantByHand()
   const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
-  const [polled, enquired] = [await create(), await create()]
-  for (const orderId of [polled, enquired]) await bank.pay(orderId, { faults: { lost: 1 } })
+  const [polled, checked] = [await create(), await create()]
+  for (const orderId of [polled, checked]) await bank.pay(orderId, { faults: { lost: 1 } })
   const status = async () => (await post(service.app, STATUS, { mid, order_id: polled }, key)).body.txnStatus
   expect(await status()).toBe('PENDING')
   service.clock.advance(20)
   await expect.poll(status).toBe('SUCCESS')
   const { ops } = commands()
   const withWrongSecret = commands({ PHONEPE_CLIENT_SECRET: 'wrong' }).ops
-  const rejected = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
+  const rejected = await withWrongSecret('payments', 'enquire', '--order-id', checked)
   expect(rejected).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
-  const { stdout } = await ops('payments', 'enquire', '--order-id', enquired)
+  const { stdout } = await ops('payments', 'enquire', '--order-id', checked)
   expect(stdout).toMatch(/\(status check 1\)\.\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])
   expect(rows).toEqual([{ status: 'SUCCESS' }, { status: 'SUCCESS' }])

@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { enquiryRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
+import { statusCheckRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
 import type { AcquirerClient } from '../../src/gateway/acquirers/client.ts'
-import { dueEnquiries } from '../../src/gateway/acquirers/enquire.ts'
+import { statusCheckJobs } from '../../src/gateway/acquirers/enquire.ts'
 import { phonepe, phonepeClient, readPayments } from '../../src/gateway/acquirers/phonepe/client.ts'
 import { createPhonepeRequest } from '../../src/gateway/acquirers/phonepe/http.ts'
 import { readRefund } from '../../src/gateway/acquirers/phonepe/refunds.ts'
-import { createEnquiries } from '../../src/gateway/payments/enquiries.ts'
-import { type EnquiryRules, mayEnquire } from '../../src/gateway/payments/enquiry-times.ts'
+import { createStatusChecks } from '../../src/gateway/payments/enquiries.ts'
+import { mayCheckStatus, type StatusCheckRules } from '../../src/gateway/payments/enquiry-times.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
 import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
 import { findRefund } from '../../src/gateway/refunds/store.ts'
@@ -51,7 +51,12 @@ beforeAll(async () => {
   client = (await clientOf('phonepe')) as AcquirerClient
   look = instance.look
   const recording = { reports: createReports(db), now: clock.now, limits: LIMITS.acquirers }
-  const statusChecks = dueEnquiries({ enquiries: createEnquiries(db), clientOf, rulesOf: enquiryRulesOf, ...recording })
+  const statusChecks = statusCheckJobs({
+    statusChecks: createStatusChecks(db),
+    clientOf,
+    rulesOf: statusCheckRulesOf,
+    ...recording,
+  })
   runStatusChecks = () => doAllThatIsDue(statusChecks)
 })
 
@@ -382,8 +387,8 @@ describe('a PhonePe webhook', () => {
       await runStatusChecks()
     }
     expect(statusChecksOf(orderId)).toBe(checked + 3)
-    const { most } = phonepe.enquiryRules as EnquiryRules
-    expect(await createEnquiries(service.db).take(orderId, most, service.clock.now())).toBeDefined()
+    const { most } = phonepe.statusCheckRules as StatusCheckRules
+    expect(await createStatusChecks(service.db).take(orderId, most, service.clock.now())).toBeDefined()
   })
 
   it('about an unknown refund, or an order that is not stored yet, is rejected with 404', async () => {
@@ -670,7 +675,7 @@ it.each([5, 15, 24 * 60])(
         dueAt: expiresAt.getTime() + 90_000,
         expiresAt,
       }
-      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, new Date(at))) checked.push(at)
+      if (mayCheckStatus(state, phonepe.statusCheckRules as StatusCheckRules, new Date(at))) checked.push(at)
     }
     expect(checked[0]).toBe(20_000)
     expect(checked.length).toBeLessThanOrEqual(12)

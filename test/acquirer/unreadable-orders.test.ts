@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { enquiryRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
+import { statusCheckRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
 import { cashfreeClient } from '../../src/gateway/acquirers/cashfree/client.ts'
-import { dueEnquiries } from '../../src/gateway/acquirers/enquire.ts'
-import { createEnquiries } from '../../src/gateway/payments/enquiries.ts'
+import { statusCheckJobs } from '../../src/gateway/acquirers/enquire.ts'
+import { createStatusChecks } from '../../src/gateway/payments/enquiries.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
 import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -150,10 +150,10 @@ it('checks the status once an hour for a day, within the order’s number of che
     order.orderId,
     nextCheck,
   ])
-  const source = dueEnquiries({
-    enquiries: createEnquiries(service.db),
+  const source = statusCheckJobs({
+    statusChecks: createStatusChecks(service.db),
     clientOf: startInstance(stage).clientOf,
-    rulesOf: enquiryRulesOf,
+    rulesOf: statusCheckRulesOf,
     reports: createReports(service.db),
     now: service.clock.now,
     limits: LIMITS.acquirers,

@@ -1,5 +1,5 @@
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
-import type { EnquiryRules } from '../payments/enquiry-times.ts'
+import type { StatusCheckRules } from '../payments/enquiry-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerClient } from './client.ts'
 import type { Notifications } from './notification.ts'
@@ -13,7 +13,7 @@ export type Acquirer<Settings> = {
    * When and how often the service may check a payment's status at the acquirer. Absent if the service creates the
    * links.
    */
-  enquiryRules?: EnquiryRules
+  statusCheckRules?: StatusCheckRules
   /** Reads the acquirer's notifications; undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /**

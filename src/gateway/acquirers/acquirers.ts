@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
-import type { EnquiryRules } from '../payments/enquiry-times.ts'
+import type { StatusCheckRules } from '../payments/enquiry-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
@@ -28,7 +28,8 @@ const acquirerOf = (account: string) => ACQUIRERS.get(splitAccountName(account).
  * When and how often the service may check payments at an account's acquirer; undefined if the service creates the
  * links.
  */
-export const enquiryRulesOf = (account: string): EnquiryRules | undefined => acquirerOf(account)?.enquiryRules
+export const statusCheckRulesOf = (account: string): StatusCheckRules | undefined =>
+  acquirerOf(account)?.statusCheckRules
 
 /**
  * Returns the settlement reader of an account; undefined if the acquirer does not report settlements through its API.

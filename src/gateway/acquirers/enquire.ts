@@ -3,8 +3,8 @@ import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import type { DueMerchant } from '../payments/due-merchants.ts'
-import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
-import type { EnquiryRules } from '../payments/enquiry-times.ts'
+import type { StatusCheck, StatusChecks } from '../payments/enquiries.ts'
+import type { StatusCheckRules } from '../payments/enquiry-times.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
@@ -18,7 +18,7 @@ type Recording = { reports: Reports; now: () => Date }
  * otherwise the result of the first payment that changed something, or of the last one. After an unreadable response
  * the order stays open. Rejects with an AcquirerError.
  */
-export async function enquire(
+export async function checkAtAcquirer(
   order: LinkedOrder,
   { client, reports, now }: Recording & { client: AcquirerClient },
 ): Promise<Recorded | undefined> {
@@ -57,7 +57,7 @@ export function createLinkCloser({
     try {
       const client = await clientOf(order.paymentLink.acquirer)
       if ((await client?.closeLink(order.paymentLink)) !== 'paid') return
-      await enquire(order, { client: client as AcquirerClient, ...recording })
+      await checkAtAcquirer(order, { client: client as AcquirerClient, ...recording })
     } catch (err) {
       // The client has logged the AcquirerError. A link that stays open expires by itself, and a status check follows.
       if (err instanceof AcquirerError) return
@@ -74,17 +74,17 @@ export function createLinkCloser({
  * checks of the last minute in the database. Concurrent runs of several instances may exceed the limit by the checks
  * that each has in progress.
  */
-export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recording }: DueEnquiries): JobSource {
+export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...recording }: StatusCheckJobs): JobSource {
   /** Status checks that each account has left until the next run. */
   const left = new Map<string, number>()
   const due = {
     async findDue(now: Date) {
-      const due = await enquiries.findDue(now)
+      const due = await statusChecks.findDue(now)
       const limits = new Map(due.map(({ acquirer }) => [acquirer, rulesOf(acquirer)?.perMinute]))
       const limited = [...limits].flatMap(([account, perMinute]) => (perMinute ? [{ account, perMinute }] : []))
       if (limited.length === 0) return due
       const accounts = limited.map(({ account }) => account)
-      const counts = await enquiries.countOfLastMinute(accounts, now)
+      const counts = await statusChecks.countOfLastMinute(accounts, now)
       for (const { account, perMinute } of limited) left.set(account, perMinute - (counts.get(account) ?? 0))
       return due
     },
@@ -94,25 +94,25 @@ export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recordin
       const reserved = Math.max(0, Math.min(limit, free))
       left.set(account, free - reserved)
       const most = rulesOf(account)?.most ?? 0
-      const claimed = reserved > 0 ? await enquiries.claimDue(merchant, reserved, now, most) : []
+      const claimed = reserved > 0 ? await statusChecks.claimDue(merchant, reserved, now, most) : []
       left.set(account, (left.get(account) ?? 0) + reserved - claimed.length)
       return claimed
     },
-    work: (enquiry: Enquiry, client: AcquirerClient) =>
-      enquire(enquiry, { client, ...recording }).catch(async (error) => {
+    work: (statusCheck: StatusCheck, client: AcquirerClient) =>
+      checkAtAcquirer(statusCheck, { client, ...recording }).catch(async (error) => {
         ignoreAcquirerError(error)
         const isChecked = reachedAcquirer(error)
         if (isChecked && error.outcome === 'refused') return
-        const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
-        await enquiries.repeat(enquiry, { isChecked, isUnreadable: error.isUnreadable, most }, recording.now())
+        const most = rulesOf(statusCheck.paymentLink.acquirer)?.most ?? 0
+        await statusChecks.repeat(statusCheck, { isChecked, isUnreadable: error.isUnreadable, most }, recording.now())
       }),
   }
   return acquirerQueues('status checks at acquirers', clientOf, due, { ...limits, now: recording.now })
 }
 
-type DueEnquiries = Recording & {
-  enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'repeat'>
+type StatusCheckJobs = Recording & {
+  statusChecks: Pick<StatusChecks, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'repeat'>
   clientOf: ClientOf
-  rulesOf: (account: string) => Pick<EnquiryRules, 'most' | 'perMinute'> | undefined
+  rulesOf: (account: string) => Pick<StatusCheckRules, 'most' | 'perMinute'> | undefined
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }

@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts'
 import { errorText, reportedUtr, utrOfId } from '../../platform/fields.ts'
 import { registerSignedJson } from '../../platform/http/input.ts'
 import { success } from '../../platform/http/operation.ts'
-import type { Enquiries } from '../payments/enquiries.ts'
+import type { StatusChecks } from '../payments/enquiries.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction, PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -18,7 +18,7 @@ import { createPlaces } from './places.ts'
 export type NotificationDependencies = {
   reports: Reports
   refunds: Pick<RefundUpdates, 'recordNotification' | 'makeDueSoon'>
-  enquiries: Pick<Enquiries, 'makeDueSoon'>
+  statusChecks: Pick<StatusChecks, 'makeDueSoon'>
   now: () => Date
 }
 
@@ -149,10 +149,10 @@ async function recordOwnForm(
 ) {
   if ('payment' in notification) return recordNotification(dependencies, notification.payment, isDisabled)
   if ('refund' in notification) return recordRefund(account, dependencies, notification.refund)
-  const { enquiries, refunds, now } = dependencies
+  const { statusChecks, refunds, now } = dependencies
   const isKnown =
     'orderId' in notification
-      ? await enquiries.makeDueSoon(account, notification.orderId, now())
+      ? await statusChecks.makeDueSoon(account, notification.orderId, now())
       : await refunds.makeDueSoon(account, notification.ourRefundId, now())
   if (!isKnown) throw orderNotFound()
   return {}

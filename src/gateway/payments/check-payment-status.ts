@@ -34,7 +34,7 @@ export const checkPaymentStatus = operation({
       const response = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
       // The response does not wait for the status check to be scheduled. After an error, the caller's next request
       // schedules it.
-      const makeDue = waiting.enquiryFor(payment, now())
+      const makeDue = waiting.statusCheckFor(payment, now())
       if (makeDue) reply.raw.once('finish', () => void makeDue().catch(() => undefined))
       return response
     }
@@ -43,6 +43,6 @@ export const checkPaymentStatus = operation({
 
 type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'findSharedStatus'>
-  waiting: Pick<Waiting, 'enquiryFor'>
+  waiting: Pick<Waiting, 'statusCheckFor'>
   patiently: Patiently
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { type DueMerchant, findDueMerchants } from './due-merchants.ts'
-import { type EnquiryRules, type EnquiryState, mayEnquire } from './enquiry-times.ts'
+import { mayCheckStatus, type StatusCheckRules, type StatusCheckState } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
 import { findMerchant } from './reports.ts'
@@ -25,7 +25,7 @@ const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
 /**
  * A status check of an order's payment at its acquirer. `statusChecks` is its number among those of the order, from 1.
  */
-export type Enquiry = {
+export type StatusCheck = {
   mid: string
   orderId: string
   paymentLink: PaymentLink
@@ -34,7 +34,7 @@ export type Enquiry = {
   isOpen: boolean
 }
 
-export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
+export function firstStatusCheck({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
@@ -42,7 +42,7 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
  * The queue of status checks. Each is counted before it is sent, so that no crash and no other instance causes one too
  * many.
  */
-export function createEnquiries(db: Database) {
+export function createStatusChecks(db: Database) {
   return {
     findDue: (now: Date) => findDueMerchants(db, 'acquirer_intents', now),
 
@@ -66,8 +66,8 @@ export function createEnquiries(db: Database) {
      * then the oldest first. An intent has `most` checks. Checks of paid intents are removed, beyond the limit, because
      * most intents are paid.
      */
-    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date, most: number): Promise<Enquiry[]> {
-      const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
+    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date, most: number): Promise<StatusCheck[]> {
+      const { rows } = await db.query<StatusCheckRow & { paid: boolean }>(
         `with oldest as materialized (
            select order_id, status_checks, status_check_at
              from acquirer_intents
@@ -94,10 +94,10 @@ export function createEnquiries(db: Database) {
                 status_checked_at = case when due.paid then a.status_checked_at else $4 end
            from due
           where a.mid = $2 and a.order_id = due.order_id and (due.paid or due.place <= $3)
-         returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
+         returning ${STATUS_CHECK}, due.is_open as "isOpen", due.paid`,
         [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
       )
-      return rows.flatMap(({ paid, ...row }) => (paid ? [] : [toEnquiry(row)]))
+      return rows.flatMap(({ paid, ...row }) => (paid ? [] : [toStatusCheck(row)]))
     },
 
     /**
@@ -126,16 +126,16 @@ export function createEnquiries(db: Database) {
      * Claims a status check of one order, even before its scheduled time. Undefined if all checks of the order are
      * used.
      */
-    async take(orderId: string, most: number, now: Date): Promise<Enquiry | undefined> {
-      const { rows } = await db.query<EnquiryRow>(
+    async take(orderId: string, most: number, now: Date): Promise<StatusCheck | undefined> {
+      const { rows } = await db.query<StatusCheckRow>(
         `update acquirer_intents a
             set status_checks = a.status_checks + 1, status_checked_at = $3,
                 status_check_at = case when a.status_checks + 1 < $2 then a.status_check_at end
           where a.order_id = $1 and a.status_checks < $2
-         returning ${ENQUIRY}, false as "isOpen"`,
+         returning ${STATUS_CHECK}, false as "isOpen"`,
         [orderId, most, now],
       )
-      return rows[0] && toEnquiry(rows[0])
+      return rows[0] && toStatusCheck(rows[0])
     },
 
     /**
@@ -144,7 +144,7 @@ export function createEnquiries(db: Database) {
      * time since the expiry.
      */
     async repeat(
-      { mid, orderId, statusChecks }: Enquiry,
+      { mid, orderId, statusChecks }: StatusCheck,
       { isChecked, isUnreadable, most }: { isChecked: boolean; isUnreadable: boolean; most: number },
       now: Date,
     ): Promise<void> {
@@ -170,16 +170,16 @@ export function createEnquiries(db: Database) {
   }
 }
 
-export type Enquiries = ReturnType<typeof createEnquiries>
+export type StatusChecks = ReturnType<typeof createStatusChecks>
 
 /**
  * An order for whose outcome a caller waits. `enquiry` is null if the order is not open, or if the service has built
  * its link.
  */
-export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; enquiry: EnquiryState | null }
+export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; statusCheck: StatusCheckState | null }
 
 /** SQL of the `enquiry` of the order `i`. The look-up is skipped for orders that are not open. */
-export const enquiryState = (mid = 'i.mid') => `
+export const statusCheckState = (mid = 'i.mid') => `
   case when i.status in ${OPEN_STATUSES} then (
     select json_build_object(
              'acquirer', a.acquirer, 'statusChecks', a.status_checks,
@@ -189,7 +189,7 @@ export const enquiryState = (mid = 'i.mid') => `
      where a.mid = ${mid} and a.order_id = i.order_id) end`
 
 const FIND_WAITED_FOR = prepared(
-  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${enquiryState()} as enquiry
+  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${statusCheckState()} as "statusCheck"
      from payment_intents i
     where i.order_id = any ($1)`,
 )
@@ -202,37 +202,37 @@ const MAKE_DUE = prepared(
 )
 
 /** Schedules status checks while a caller waits. `rulesOf` returns the rules of an account's acquirer. */
-export function createWaiting(db: Database, rulesOf: (account: string) => EnquiryRules | undefined) {
+export function createWaiting(db: Database, rulesOf: (account: string) => StatusCheckRules | undefined) {
   /**
    * Returns a function that schedules a status check of the order; undefined if the acquirer allows none now, so that
    * most calls write nothing. `cameBackAt` is as for mayEnquire.
    */
-  function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
-    const rules = enquiry && rulesOf(enquiry.acquirer)
-    if (!rules || !mayEnquire({ ...enquiry, expiresAt }, rules, now, cameBackAt)) return undefined
-    return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.statusChecks, now)))
+  function statusCheckFor({ mid, orderId, expiresAt, statusCheck }: WaitedFor, now: Date, cameBackAt?: Date) {
+    const rules = statusCheck && rulesOf(statusCheck.acquirer)
+    if (!rules || !mayCheckStatus({ ...statusCheck, expiresAt }, rules, now, cameBackAt)) return undefined
+    return async () => void (await db.query(MAKE_DUE(mid, orderId, statusCheck.statusChecks, now)))
   }
 
   return {
-    enquiryFor,
+    statusCheckFor,
 
     /** Schedules the allowed status checks of orders with open pay pages: their orderIds, with `cameBackAt`. */
     async makeDue(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
       if (orders.size === 0) return
       const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))
-      for (const order of rows) await enquiryFor(order, now, orders.get(order.orderId))?.()
+      for (const order of rows) await statusCheckFor(order, now, orders.get(order.orderId))?.()
     },
   }
 }
 
 export type Waiting = ReturnType<typeof createWaiting>
 
-const ENQUIRY = `
+const STATUS_CHECK = `
   a.mid, a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_order_id as id, a.reference, a.link,
   a.status_checks as "statusChecks"`
 
-type EnquiryRow = PaymentLink & Omit<Enquiry, 'paymentLink'>
+type StatusCheckRow = PaymentLink & Omit<StatusCheck, 'paymentLink'>
 
-function toEnquiry({ mid, orderId, statusChecks, isOpen, ...paymentLink }: EnquiryRow): Enquiry {
+function toStatusCheck({ mid, orderId, statusChecks, isOpen, ...paymentLink }: StatusCheckRow): StatusCheck {
   return { mid, orderId, statusChecks, isOpen, paymentLink }
 }

@@ -4,7 +4,7 @@ import { isGivenUp } from './outcome.ts'
 export const UNLIMITED = 32_767
 
 /** An acquirer's limits of status checks. */
-export type EnquiryRules = {
+export type StatusCheckRules = {
   /** Status checks of one order, including those after its expiry and those of the operator. */
   most: number
   /**
@@ -29,7 +29,7 @@ export type EnquiryRules = {
  * An open order with a link of an acquirer. Times are in milliseconds since 1970; `statusCheckedAt` is null before the
  * first check.
  */
-export type EnquiryState = {
+export type StatusCheckState = {
   acquirer: string
   statusChecks: number
   createdAt: number
@@ -43,9 +43,9 @@ export type EnquiryState = {
  * customer returned from an app to the pay page: a return after the last check waits only for the acquirer's pause. The
  * last check is reserved for the time after the order's expiry.
  */
-export function mayEnquire(
-  { statusChecks, createdAt, statusCheckedAt, dueAt, expiresAt }: EnquiryState & { expiresAt: Date },
-  { most, mostWhileWaiting = most - 1, firstAfterMs, pauseMs, pollingPauseMs }: EnquiryRules,
+export function mayCheckStatus(
+  { statusChecks, createdAt, statusCheckedAt, dueAt, expiresAt }: StatusCheckState & { expiresAt: Date },
+  { most, mostWhileWaiting = most - 1, firstAfterMs, pauseMs, pollingPauseMs }: StatusCheckRules,
   now: Date,
   cameBackAt?: Date,
 ): boolean {

@@ -3,7 +3,7 @@ import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { FAILURE_REPORTED, failureReason } from './answered.ts'
-import { enquiryState, type WaitedFor } from './enquiries.ts'
+import { statusCheckState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { RETURN_CALL } from './outbox.ts'
 import type { Status } from './outcome.ts'
@@ -72,7 +72,7 @@ const statusBy = (column: string, mid: string, orderId: string) => `
            select from webhook_deliveries d
             where d.mid = ${mid} and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
               and d.delivered_at is null) as "returnCallWaits",
-         ${FAILURE_REPORTED} as "failureReported", ${enquiryState(mid)} as enquiry, ${failureReason(mid)} as "failureReason"
+         ${FAILURE_REPORTED} as "failureReported", ${statusCheckState(mid)} as "statusCheck", ${failureReason(mid)} as "failureReason"
     from payment_intents i
    where mid = ${mid} and ${column} = ${orderId}`
 

@@ -5,7 +5,7 @@ import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
-import { firstEnquiry } from './enquiries.ts'
+import { firstStatusCheck } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
 /** Largest number of rows in a batch. A batch takes a few milliseconds, for which the next requests wait. */
@@ -120,7 +120,7 @@ const LINKS = describeRows('acquirer_intents', [
   ['link', 'text', ({ paymentLink }) => paymentLink?.link],
   ['by_fallback', 'boolean', ({ paymentLink }) => paymentLink?.isByFallback ?? false],
   ['status_checks', 'smallint', () => 0],
-  ['status_check_at', 'timestamptz', firstEnquiry],
+  ['status_check_at', 'timestamptz', firstStatusCheck],
 ])
 
 function compare(a: string, b: string): number {

@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import { createPaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import { AcquirerError } from '../../errors.ts'
-import { enquiryRulesOf } from '../../gateway/acquirers/acquirers.ts'
-import { enquire, reachedAcquirer } from '../../gateway/acquirers/enquire.ts'
-import { createEnquiries } from '../../gateway/payments/enquiries.ts'
+import { statusCheckRulesOf } from '../../gateway/acquirers/acquirers.ts'
+import { checkAtAcquirer, reachedAcquirer } from '../../gateway/acquirers/enquire.ts'
+import { createStatusChecks } from '../../gateway/payments/enquiries.ts'
 import { UNLIMITED } from '../../gateway/payments/enquiry-times.ts'
 import { countCustomers, forgetCustomers } from '../../gateway/payments/forget-customers.ts'
 import { importDayFile } from '../../gateway/payments/import-day-file.ts'
@@ -97,24 +97,26 @@ export const paymentCommands = [
       const { db, now } = context
       const { acquirer } = await findOrder(db, orderId)
       const client = await reachAccounts(context).clientOf(acquirer)
-      const rules = enquiryRulesOf(acquirer)
+      const rules = statusCheckRulesOf(acquirer)
       if (!client || !rules)
         throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
       const { most } = rules
-      const enquiries = createEnquiries(db)
-      const enquiry = await enquiries.take(orderId, most, now)
-      if (enquiry === undefined) {
+      const statusChecks = createStatusChecks(db)
+      const statusCheck = await statusChecks.take(orderId, most, now)
+      if (statusCheck === undefined) {
         throw new CommandError(`all ${most} status checks of the order are used up`)
       }
-      const count = `status check ${enquiry.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
+      const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
-      const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
-        if (!(error instanceof AcquirerError)) throw error
-        if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
-        await enquiries.repeat(enquiry, { isChecked: false, isUnreadable: false, most }, now)
-        throw new CommandError(error.message)
-      })
-      const fields = { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) }
+      const recorded = await checkAtAcquirer(statusCheck, { client, reports, now: () => now }).catch(
+        async (error: unknown) => {
+          if (!(error instanceof AcquirerError)) throw error
+          if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
+          await statusChecks.repeat(statusCheck, { isChecked: false, isUnreadable: false, most }, now)
+          throw new CommandError(error.message)
+        },
+      )
+      const fields = { orderId, enquiries: statusCheck.statusChecks, ...(recorded ?? { changed: false, late: false }) }
       return document(fields, `${describeRecorded(recorded)} (${count}).`)
     },
   }),

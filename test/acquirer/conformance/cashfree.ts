@@ -7,7 +7,7 @@ import type { Driver } from './driver.ts'
 const CALLS = {
   link: 'openSession',
   close: 'terminate',
-  enquire: 'payments',
+  checkStatus: 'payments',
   refund: 'refund',
   findRefund: 'findRefund',
 }

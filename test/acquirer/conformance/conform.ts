@@ -1,6 +1,6 @@
 import { beforeAll, describe, it } from 'vitest'
 import type { AcquirerName, Driver, Stage } from './driver.ts'
-import { ENQUIRIES } from './enquiries.ts'
+import { STATUS_CHECKS } from './enquiries.ts'
 import { LINK_FAULTS, LINK_HANGS, LINKS } from './links.ts'
 import { NOTIFICATIONS } from './notifications.ts'
 import { REFUNDS } from './refunds.ts'
@@ -21,7 +21,7 @@ const TABLES = [
   {
     what: 'with a bank',
     limits: PATIENT,
-    cases: [...LINKS, ...LINK_FAULTS, ...NOTIFICATIONS, ...ENQUIRIES, ...REFUNDS],
+    cases: [...LINKS, ...LINK_FAULTS, ...NOTIFICATIONS, ...STATUS_CHECKS, ...REFUNDS],
   },
   { what: 'with a bank that hangs', limits: IMPATIENT, cases: LINK_HANGS },
 ]

@@ -83,7 +83,7 @@ const paysById = (rrn: unknown): Case => ({
   },
 })
 
-export const ENQUIRIES: Case[] = [
+export const STATUS_CHECKS: Case[] = [
   {
     name: 'a status check returns nothing before the first attempt and while a payment is pending',
     not: OURS,

@@ -1,8 +1,8 @@
 import { createAccounts, createAcquirers } from '../../../src/gateway/acquirers/acquirers.ts'
 import { dueRefunds } from '../../../src/gateway/acquirers/carry-out-refunds.ts'
 import type { AcquirerClient } from '../../../src/gateway/acquirers/client.ts'
-import { enquire } from '../../../src/gateway/acquirers/enquire.ts'
-import { createEnquiries, type Enquiry } from '../../../src/gateway/payments/enquiries.ts'
+import { checkAtAcquirer } from '../../../src/gateway/acquirers/enquire.ts'
+import { createStatusChecks, type StatusCheck } from '../../../src/gateway/payments/enquiries.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
 import { createDueRefunds } from '../../../src/gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from '../../../src/gateway/refunds/record-update.ts'
@@ -47,8 +47,8 @@ export function startInstance(
     /** Checks the status of an order, regardless of how many checks it has had, and records the result. */
     async checkStatus(orderId: string) {
       await db.query('update acquirer_intents set status_checks = 0 where order_id = $1', [orderId])
-      const enquiry = (await createEnquiries(db).take(orderId, 1, clock.now())) as Enquiry
-      return enquire(enquiry, {
+      const statusCheck = (await createStatusChecks(db).take(orderId, 1, clock.now())) as StatusCheck
+      return checkAtAcquirer(statusCheck, {
         client: (await clientOf(name)) as AcquirerClient,
         reports: createReports(db),
         now: clock.now,

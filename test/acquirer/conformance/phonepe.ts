@@ -1,6 +1,6 @@
-import { enquiryRulesOf } from '../../../src/gateway/acquirers/acquirers.ts'
-import { dueEnquiries } from '../../../src/gateway/acquirers/enquire.ts'
-import { createEnquiries } from '../../../src/gateway/payments/enquiries.ts'
+import { statusCheckRulesOf } from '../../../src/gateway/acquirers/acquirers.ts'
+import { statusCheckJobs } from '../../../src/gateway/acquirers/enquire.ts'
+import { createStatusChecks } from '../../../src/gateway/payments/enquiries.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { newUtr } from '../../support/acquirer.ts'
@@ -11,7 +11,7 @@ import { startServiceBeside } from '../../support/service-with-bank.ts'
 import type { Driver, IssuingBank, Stage } from './driver.ts'
 import { startInstance } from './instance.ts'
 
-const CALLS = { link: 'createOrder', enquire: 'order', refund: 'refund', findRefund: 'findRefund' }
+const CALLS = { link: 'createOrder', checkStatus: 'order', refund: 'refund', findRefund: 'findRefund' }
 
 /** Notifications only schedule status checks, so the driver runs the checks before a case continues. */
 export const phonepe: Driver = async (options) => {
@@ -21,10 +21,10 @@ export const phonepe: Driver = async (options) => {
   const { endLate } = bank.refunds
   const settings = PHONEPE.settings(bank)
   const instance = startInstance({ service, settings, name: 'phonepe' } as Stage)
-  const statusChecks = dueEnquiries({
-    enquiries: createEnquiries(db),
+  const statusChecks = statusCheckJobs({
+    statusChecks: createStatusChecks(db),
     clientOf: instance.clientOf,
-    rulesOf: enquiryRulesOf,
+    rulesOf: statusCheckRulesOf,
     reports: createReports(db),
     now: clock.now,
     limits: LIMITS.acquirers,

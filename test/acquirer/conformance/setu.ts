@@ -7,7 +7,7 @@ import type { Driver } from './driver.ts'
 const CALLS = {
   link: 'createDqr',
   close: 'expireDqr',
-  enquire: 'last',
+  checkStatus: 'last',
   refund: 'refund',
   findRefund: 'refundsOfPayment',
 }

@@ -37,7 +37,7 @@ export type Bank = {
   /** Writes a payment, or its new status, into the bank's records. */
   book: (orderId: string, payment: Booked) => void
   /** Names of the bank's calls; PhonePe has none that closes an order. */
-  calls: { close?: string; enquire: string }
+  calls: { close?: string; checkStatus: string }
   faults: { call: string; fault: CallFault; chance: number; path?: string }[]
   /** The part of a call's path that identifies an order. */
   pathOf: (orderId: string) => string
@@ -79,7 +79,7 @@ export async function startSetu(options: BesideOptions): Promise<Bank> {
       if (booked.status === 'SUCCESS') qr.status = 'paid'
     },
     timeOf,
-    calls: { close: 'expireDqr', enquire: 'last' },
+    calls: { close: 'expireDqr', checkStatus: 'last' },
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => qrOf(orderId).id,
     rejectsClose: false,
@@ -114,7 +114,7 @@ export async function startCashfree(options: BesideOptions): Promise<Bank> {
       if (booked.status === 'SUCCESS') order.status = 'PAID'
     },
     timeOf: ({ begunAt }) => begunAt,
-    calls: { close: 'terminate', enquire: 'payments' },
+    calls: { close: 'terminate', checkStatus: 'payments' },
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => orderId,
     rejectsClose: true,
@@ -149,7 +149,7 @@ export async function startPhonepe(options: BesideOptions): Promise<Bank> {
       order.payments = [...order.payments.filter(({ id }) => id !== payment.id), payment]
     },
     timeOf: ({ begunAt }) => begunAt,
-    calls: { enquire: 'order' },
+    calls: { checkStatus: 'order' },
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => orderId,
     rejectsClose: false,

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
-import { enquiryRulesOf } from '../../../src/gateway/acquirers/acquirers.ts'
+import { statusCheckRulesOf } from '../../../src/gateway/acquirers/acquirers.ts'
 import type { AcquirerClient } from '../../../src/gateway/acquirers/client.ts'
-import { createLinkCloser, dueEnquiries, enquire } from '../../../src/gateway/acquirers/enquire.ts'
-import { createEnquiries } from '../../../src/gateway/payments/enquiries.ts'
+import { checkAtAcquirer, createLinkCloser, statusCheckJobs } from '../../../src/gateway/acquirers/enquire.ts'
+import { createStatusChecks } from '../../../src/gateway/payments/enquiries.ts'
 import { createIntents } from '../../../src/gateway/payments/intents.ts'
 import type { FinalStatus } from '../../../src/gateway/payments/outcome.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
@@ -46,10 +46,10 @@ export async function createPlayer(bank: Bank) {
   const { clientOf, errors } = startInstance(bank)
   const client = (await clientOf(bank.name)) as AcquirerClient
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
-  const statusChecks = dueEnquiries({
-    enquiries: createEnquiries(db),
+  const statusChecks = statusCheckJobs({
+    statusChecks: createStatusChecks(db),
     clientOf,
-    rulesOf: enquiryRulesOf,
+    rulesOf: statusCheckRulesOf,
     reports,
     now,
     limits: LIMITS.acquirers,
@@ -120,7 +120,7 @@ export async function createPlayer(bank: Bank) {
         if (!step.isReached && calls.close) makeUnreachable(orderId, calls.close)
         return cancel(orderId, step)
       case 'question':
-        if (!step.isReached) makeUnreachable(orderId, calls.enquire)
+        if (!step.isReached) makeUnreachable(orderId, calls.checkStatus)
         return ''
     }
   }
@@ -171,7 +171,7 @@ export async function createPlayer(bank: Bank) {
       await createLinkCloser({ clientOf, reports, now, log: { error: () => undefined } })(order)
       // Checks the status, so that all banks know what Cashfree's rejection has already revealed.
       if (isReached && isOver && !bank.rejectsClose && !bank.drainChecked)
-        await enquire(order, { client, reports, now })
+        await checkAtAcquirer(order, { client, reports, now })
     }
     return payment?.status ?? ''
   }

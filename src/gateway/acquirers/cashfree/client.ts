@@ -36,7 +36,7 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
   /** Cashfree allows an account 400 order status requests per minute and documents no limit per order. */
-  enquiryRules: {
+  statusCheckRules: {
     most: 12,
     perMinute: 200,
     firstAfterMs: 20_000,

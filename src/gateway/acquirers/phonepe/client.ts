@@ -35,7 +35,7 @@ export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
    * PhonePe's newest document allows 15 status checks per order, 12 before and 3 after its expiry, and no limit per
    * account.
    */
-  enquiryRules: {
+  statusCheckRules: {
     // Webhooks, which anyone can send, must not use up the status checks after the expiry.
     most: UNLIMITED,
     mostWhileWaiting: 12,

@@ -25,7 +25,7 @@ export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
    * NPCI's operating circular 215 of 26 April 2025 allows members three status checks per payment, the first one 90 s
    * after the start. Setu documents no limit per account.
    */
-  enquiryRules: {
+  statusCheckRules: {
     most: 3,
     firstAfterMs: 90_000,
     pauseMs: 60_000,
