@@ -1,13 +1,13 @@
 import { statusCheckRulesOf } from './gateway/acquirers/acquirers.ts'
-import { dueRefunds } from './gateway/acquirers/carry-out-refunds.ts'
+import { refundJobs } from './gateway/acquirers/carry-out-refunds.ts'
 import { statusCheckJobs } from './gateway/acquirers/enquire.ts'
 import { createStatusChecks } from './gateway/payments/enquiries.ts'
-import { dueComparisons } from './gateway/payments/utrs-of-other-merchants.ts'
-import { createDueRefunds } from './gateway/refunds/due-refunds.ts'
+import { comparisonJobs } from './gateway/payments/utrs-of-other-merchants.ts'
+import { createPendingRefunds } from './gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from './gateway/refunds/record-update.ts'
-import { dueDeliveries } from './gateway/webhooks/deliver.ts'
+import { deliveryJobs } from './gateway/webhooks/deliver.ts'
 import { createDeliveries } from './gateway/webhooks/deliveries.ts'
-import { dueExpiries } from './gateway/webhooks/expiries.ts'
+import { expiryJobs } from './gateway/webhooks/expiries.ts'
 import { startScheduler } from './platform/scheduler.ts'
 import type { Services } from './services.ts'
 
@@ -20,7 +20,7 @@ export function startJobs(services: Services) {
   const updates = createRefundUpdates(db, refundListeners)
   return startScheduler(
     [
-      dueDeliveries({
+      deliveryJobs({
         deliveries: createDeliveries(db),
         http,
         sealingKeys,
@@ -30,9 +30,9 @@ export function startJobs(services: Services) {
         limits: limits.webhooks,
       }),
       statusCheckJobs({ statusChecks, reports, clientOf, rulesOf: statusCheckRulesOf, now, limits: limits.acquirers }),
-      dueRefunds({ due: createDueRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
-      dueExpiries({ db, now, limits: limits.webhooks }),
-      dueComparisons(db, now, metrics.reports.onException),
+      refundJobs({ pending: createPendingRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
+      expiryJobs({ db, now, limits: limits.webhooks }),
+      comparisonJobs(db, now, metrics.reports.onException),
     ],
     { log, limits: limits.webhooks },
   )

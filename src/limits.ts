@@ -173,7 +173,7 @@ export const LIMITS = {
      * payments. Half of `callsUnderWay` remains for requests. A merchant has a quarter, so that three with long queues
      * leave room for others.
      */
-    dueAtOnce: 16,
+    concurrentJobs: 16,
   },
 
   /** Outgoing calls: webhooks and return-URL callbacks to addresses that merchants choose, and calls to acquirers. */

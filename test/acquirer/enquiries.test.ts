@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { AcquirerError } from '../../src/errors.ts'
-import { dueRefunds } from '../../src/gateway/acquirers/carry-out-refunds.ts'
+import { refundJobs } from '../../src/gateway/acquirers/carry-out-refunds.ts'
 import { withLimits } from '../../src/gateway/acquirers/client.ts'
 import { statusCheckJobs } from '../../src/gateway/acquirers/enquire.ts'
 import { createStatusChecks, createWaiting } from '../../src/gateway/payments/enquiries.ts'
@@ -8,11 +8,11 @@ import { mayCheckStatus } from '../../src/gateway/payments/enquiry-times.ts'
 import { buildIntent } from '../../src/gateway/payments/intent.ts'
 import { createIntents, type Intents } from '../../src/gateway/payments/intents.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
-import { createDueRefunds } from '../../src/gateway/refunds/due-refunds.ts'
+import { createPendingRefunds } from '../../src/gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from '../../src/gateway/refunds/record-update.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { startScheduler } from '../../src/platform/scheduler.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -50,7 +50,7 @@ async function newOrderWithLink(number = 0): Promise<string> {
 }
 
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
-const findDue = (now: Date) => statusChecks.findDue(now)
+const findPending = (now: Date) => statusChecks.findPending(now)
 /** The job source of one instance as the service starts it, with `changes`. */
 const sourceOf = (
   changes: Pick<Parameters<typeof statusCheckJobs>[0], 'clientOf'> & Partial<Parameters<typeof statusCheckJobs>[0]>,
@@ -65,7 +65,7 @@ const sourceOf = (
   })
 
 const take = async (now: Date, limit = 10) =>
-  (await statusChecks.claimDue({ acquirer: SETU, mid }, limit, now, 3)).map(({ orderId, statusChecks }) => [
+  (await statusChecks.claimPending({ acquirer: SETU, mid }, limit, now, 3)).map(({ orderId, statusChecks }) => [
     orderId,
     statusChecks,
   ])
@@ -74,12 +74,12 @@ describe('status checks of an unpaid order', () => {
   it('checks an unpaid order 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
     const orderId = await newOrderWithLink()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
-      expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
+      expect(await findPending(afterExpiry(seconds - 1))).toEqual([])
       expect(await take(afterExpiry(seconds - 1))).toEqual([])
-      expect(await findDue(afterExpiry(seconds))).toEqual([{ acquirer: SETU, mid }])
+      expect(await findPending(afterExpiry(seconds))).toEqual([{ acquirer: SETU, mid }])
       expect(await take(afterExpiry(seconds))).toEqual([[orderId, number + 1]])
     }
-    expect(await findDue(afterExpiry(1_000_000))).toEqual([])
+    expect(await findPending(afterExpiry(1_000_000))).toEqual([])
     expect(await take(afterExpiry(1_000_000))).toEqual([])
     expect(await statusChecks.take(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
   })
@@ -116,14 +116,14 @@ describe('status checks of an unpaid order', () => {
       afterExpiry(91),
     ])
     expect(await take(afterExpiry(91), 4)).toEqual([[unpaid, 1]])
-    expect(await findDue(afterExpiry(91))).toEqual([])
+    expect(await findPending(afterExpiry(91))).toEqual([])
   })
 
   it('checks nothing at an acquirer that is not set up', async () => {
     await newOrderWithLink()
     service.clock.set(afterExpiry(90).toISOString())
     expect(await sourceOf({ clientOf: async () => undefined }).findQueues()).toEqual([])
-    expect(await statusChecks.claimDue({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
+    expect(await statusChecks.claimPending({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
   })
 
   it('includes the operator’s status checks, allowed at any time, in the order’s limit of three', async () => {
@@ -191,9 +191,9 @@ describe('status checks on demand, while a merchant or customer waits', () => {
     const [waitedFor, other] = [await newOrderWithLink(1), await newOrderWithLink(2)]
     const waiting = createWaiting(service.db, () => rules)
     const orders = new Map([[waitedFor, undefined]])
-    await Promise.all([waiting.makeDue(orders, atAge(90)), waiting.makeDue(orders, atAge(90))])
+    await Promise.all([waiting.schedule(orders, atAge(90)), waiting.schedule(orders, atAge(90))])
     expect(await take(atAge(91))).toEqual([[waitedFor, 1]])
-    await waiting.makeDue(orders, atAge(92))
+    await waiting.schedule(orders, atAge(92))
     expect(await take(atAge(92))).toEqual([])
     expect(await take(afterExpiry(90))).toHaveLength(2)
     // The last check of an order is reserved for the time just before its final status is reported.
@@ -224,7 +224,13 @@ describe('reading the pending jobs of acquirers', () => {
     const checks = sourceOf({ statusChecks: createStatusChecks(counting), clientOf, rulesOf })
     const { now } = service.clock
     const updates = createRefundUpdates(service.db)
-    const refunds = dueRefunds({ due: createDueRefunds(counting), updates, clientOf, now, limits: LIMITS.acquirers })
+    const refunds = refundJobs({
+      pending: createPendingRefunds(counting),
+      updates,
+      clientOf,
+      now,
+      limits: LIMITS.acquirers,
+    })
     service.clock.set(afterExpiry(90).toISOString())
     for (const accounts of [1, 40]) {
       const orderIds = await Promise.all(Array.from({ length: accounts }, (_, number) => newOrderWithLink(number)))
@@ -241,15 +247,15 @@ describe('reading the pending jobs of acquirers', () => {
   })
 
   it('claims the queues of merchants round robin, so that long queues do not starve a merchant', async () => {
-    const { dueAtOnce } = LIMITS.acquirers
-    const due = Array.from({ length: 2 * dueAtOnce }, (_, number) => ({ acquirer: SETU, mid: `LONG${number}` }))
+    const { concurrentJobs } = LIMITS.acquirers
+    const due = Array.from({ length: 2 * concurrentJobs }, (_, number) => ({ acquirer: SETU, mid: `LONG${number}` }))
     const claimed: string[] = []
     const source = sourceOf({
       clientOf: async () => ({}) as never,
       statusChecks: {
         ...statusChecks,
-        findDue: async () => due,
-        async claimDue({ mid }) {
+        findPending: async () => due,
+        async claimPending({ mid }) {
           claimed.push(mid)
           return []
         },
@@ -286,10 +292,10 @@ it('limits the status checks per minute of all instances that share an account',
   }
   service.clock.set(afterExpiry(90).toISOString())
   const instance = () => sourceOf({ clientOf: async () => client as never, rulesOf: () => ({ most: 3, perMinute: 5 }) })
-  for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
+  for (let i = 0; i < 3; i++) await runPendingJobs(instance(), instance())
   expect(checked).toHaveLength(5)
   service.clock.advance(60)
-  for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
+  for (let i = 0; i < 3; i++) await runPendingJobs(instance(), instance())
   expect(new Set(checked).size).toBe(10)
   expect(orderIds).toEqual(expect.arrayContaining(checked))
 })
@@ -303,7 +309,7 @@ it('does not count a status check that the acquirer rejects with 429, and repeat
       return []
     },
   }
-  const look = () => doWhatIsDue(sourceOf({ clientOf: async () => client as never }))
+  const look = () => runPendingJobs(sourceOf({ clientOf: async () => client as never }))
   const stored = async () =>
     (
       await service.db.query('select status_checks, status_check_at from acquirer_intents where order_id = $1', [
@@ -343,7 +349,7 @@ describe('a failed status check', () => {
       if (rows[0].at === null) return checked
       // PostgreSQL's time has microseconds, so the clock moves past it by a millisecond.
       service.clock.set(new Date(rows[0].at.getTime() + 1).toISOString())
-      await doWhatIsDue(source)
+      await runPendingJobs(source)
     }
     throw new Error('the status checks do not end')
   }

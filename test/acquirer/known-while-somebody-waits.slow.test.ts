@@ -119,7 +119,7 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
     const made = open.filter((order) => ageOf(order) > 0)
     const pages = made.filter((order) => order.way === 'page' && ageOf(order) >= order.cameBackAt)
     const cameBackAt = (order: Order) => at(order.createdAt + order.cameBackAt)
-    await waiting.makeDue(new Map(pages.map((order) => [order.orderId, cameBackAt(order)])), clock.now())
+    await waiting.schedule(new Map(pages.map((order) => [order.orderId, cameBackAt(order)])), clock.now())
     for (const order of made.filter(({ way }) => way === 'polling')) {
       if (ageOf(order) % POLL_SECONDS > 0) continue
       const { mid, key } = order.merchant

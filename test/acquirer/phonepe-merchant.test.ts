@@ -62,11 +62,11 @@ it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, an
   const back = async () => (await post(service.app, REFUND_STATUS, { mid, refund_id: 'R1' }, key)).body.data
   await expect.poll(() => bank.refunds.all.length).toBe(1)
   // PhonePe's webhook schedules the refund's status check 3 s later.
-  const refundIsDueSoon = async () => {
+  const refundIsScheduledSoon = async () => {
     const { rows } = await service.db.query('select due_at from refunds where mid = $1', [mid])
     return rows[0].due_at?.getTime() <= service.clock.now().getTime() + 3_000
   }
-  await expect.poll(refundIsDueSoon).toBe(true)
+  await expect.poll(refundIsScheduledSoon).toBe(true)
   service.clock.advance(3)
   await expect.poll(async () => (await back()).txnStatus).toBe('SUCCESS')
   expect(await back()).toMatchObject({ amount: 88, reference: bank.refunds.all[0]?.reference })

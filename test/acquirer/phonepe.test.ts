@@ -14,7 +14,7 @@ import { findRefund } from '../../src/gateway/refunds/store.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
 import { decodePng } from '../support/decode-png.ts'
-import { doAllThatIsDue } from '../support/due-jobs.ts'
+import { runAllPendingJobs } from '../support/due-jobs.ts'
 import { CUSTOMER_VPA } from '../support/fake-bank.ts'
 import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
 import type { FakePhonepe } from '../support/phonepe-bank.ts'
@@ -57,7 +57,7 @@ beforeAll(async () => {
     rulesOf: statusCheckRulesOf,
     ...recording,
   })
-  runStatusChecks = () => doAllThatIsDue(statusChecks)
+  runStatusChecks = () => runAllPendingJobs(statusChecks)
 })
 
 const create = (changes: Record<string, string> = {}, of = merchant) =>

@@ -17,7 +17,7 @@ const QUEUE = 12
 /** Seconds from an order's creation to its first status check. */
 const CHECKED_AFTER = 15 * 60 + 90
 /** Maximum concurrent calls of one merchant. */
-const QUARTER = LIMITS.acquirers.dueAtOnce / 4
+const QUARTER = LIMITS.acquirers.concurrentJobs / 4
 
 let service: TestService
 let setu: FakeSetu
@@ -128,7 +128,7 @@ describe('refunds while an acquirer hangs', () => {
     service.clock.advance(1)
     await refund(merchant, ofCashfree)
     await until('the refund is completed', async () => (await statusesOf(merchant)).includes('SUCCESS'))
-    expect(setu.countOf('refund')).toBe(LIMITS.acquirers.dueAtOnce)
+    expect(setu.countOf('refund')).toBe(LIMITS.acquirers.concurrentJobs)
   })
 })
 
@@ -174,6 +174,6 @@ describe('status checks while an acquirer hangs', () => {
       const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
       return rows[0].status === 'SUCCESS'
     })
-    expect(setu.countOf('last')).toBe(LIMITS.acquirers.dueAtOnce)
+    expect(setu.countOf('last')).toBe(LIMITS.acquirers.concurrentJobs)
   })
 })

@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { AcquirerError } from '../../src/errors.ts'
 import { createAccounts, createAcquirers } from '../../src/gateway/acquirers/acquirers.ts'
-import { dueRefunds } from '../../src/gateway/acquirers/carry-out-refunds.ts'
+import { refundJobs } from '../../src/gateway/acquirers/carry-out-refunds.ts'
 import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
-import { createDueRefunds, retryRefund } from '../../src/gateway/refunds/due-refunds.ts'
+import { createPendingRefunds, retryRefund } from '../../src/gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from '../../src/gateway/refunds/record-update.ts'
 import type { Refund } from '../../src/gateway/refunds/refund.ts'
 import { findRefund } from '../../src/gateway/refunds/store.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { newSetuMerchant, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
 import { type TestService, unique } from '../support/service.ts'
@@ -42,12 +42,12 @@ function startInstance() {
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
   const { clientOf } = createAcquirers(createAccounts({ direct: [], setu: setuSettings(bank) }), http, options)
   const source = sourceOf(clientOf)
-  return { errors, source, look: () => doWhatIsDue(source) }
+  return { errors, source, look: () => runPendingJobs(source) }
 }
 
-const sourceOf = (clientOf: Parameters<typeof dueRefunds>[0]['clientOf']) =>
-  dueRefunds({
-    due: createDueRefunds(service.pools.due),
+const sourceOf = (clientOf: Parameters<typeof refundJobs>[0]['clientOf']) =>
+  refundJobs({
+    pending: createPendingRefunds(service.pools.due),
     updates: createRefundUpdates(service.pools.due),
     clientOf,
     now: service.clock.now,
@@ -270,7 +270,7 @@ describe('a refund that several instances may send', () => {
       },
       getRefund: async () => undefined,
     }
-    const stopped = doWhatIsDue(sourceOf(async () => client as never))
+    const stopped = runPendingJobs(sourceOf(async () => client as never))
     await expect.poll(async () => (await stored(refund)).sentAt).not.toBeNull()
     const { look } = startInstance()
     for (const seconds of [60, 540, 3_000]) {
@@ -298,7 +298,7 @@ describe('a refund that several instances may send', () => {
     const source = sourceOf(async () => client as never)
     for (const seconds of [0, 60, 540, 3_000]) {
       service.clock.advance(seconds)
-      await doWhatIsDue(source)
+      await runPendingJobs(source)
     }
     expect(sent).toEqual([refund, refund, refund].map(({ ourRefundId }) => ourRefundId))
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: 'ARN', acquirerRefundId: 'THEIRS' })

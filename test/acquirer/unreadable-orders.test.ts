@@ -4,9 +4,9 @@ import { cashfreeClient } from '../../src/gateway/acquirers/cashfree/client.ts'
 import { statusCheckJobs } from '../../src/gateway/acquirers/enquire.ts'
 import { createStatusChecks } from '../../src/gateway/payments/enquiries.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
-import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { doAllThatIsDue, doWhatIsDue } from '../support/due-jobs.ts'
+import { runAllPendingJobs, runPendingJobs } from '../support/due-jobs.ts'
 import { opsOn } from '../support/ops.ts'
 import { form, post, REFUND, STATUS } from '../support/service.ts'
 import { newKey } from '../support/tenants.ts'
@@ -48,7 +48,7 @@ async function newUnreadableOrder() {
 
 const expire = () => {
   const { db, clock } = stage.service
-  return doWhatIsDue(dueExpiries({ db, now: clock.now, limits: LIMITS.webhooks }))
+  return runPendingJobs(expiryJobs({ db, now: clock.now, limits: LIMITS.webhooks }))
 }
 
 async function eventsOf({ orderId }: Order) {
@@ -167,7 +167,7 @@ it('checks the status once an hour for a day, within the order’s number of che
   const counts: number[] = []
   for (let minutes = 0; minutes < 30 * 60; minutes += 10) {
     service.clock.advance(600)
-    await doAllThatIsDue(source)
+    await runAllPendingJobs(source)
     counts.push(await count())
   }
   const checksAt = counts.flatMap((value, at) => (value > (counts[at - 1] ?? 0) ? [at * 10] : []))

@@ -50,7 +50,7 @@ function watchOver(statuses: Map<string, Status>) {
         )
       },
     },
-    waiting: { makeDue: async () => undefined },
+    waiting: { schedule: async () => undefined },
     now: () => new Date(),
     limits: LIMITS,
     onError: (error) => errors.push(error),

@@ -5,10 +5,10 @@ import { beforeAll, expect, it } from 'vitest'
 import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
 import { type Contradiction, EXPIRY_GRACE_MINUTES, isOver, type Status } from '../../src/gateway/payments/outcome.ts'
 import { createReports, type Recorded, type Reports } from '../../src/gateway/payments/reports.ts'
-import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { notification, notify } from '../support/acquirer.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { runs } from '../support/generated.ts'
 import { createOrder } from '../support/orders.ts'
 import { CANCEL, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'
@@ -41,7 +41,7 @@ type Step = { action: Action; afterMs: number }
 
 let service: TestService
 let reports: Reports
-let expiries: ReturnType<typeof dueExpiries>
+let expiries: ReturnType<typeof expiryJobs>
 beforeAll(async () => {
   // No job of the service polls for expired orders, since the steps do.
   service = await startService({
@@ -49,7 +49,7 @@ beforeAll(async () => {
     limits: { webhooks: { lookIntervalMs: 3_600_000 } },
   })
   reports = createReports(service.db)
-  expiries = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
+  expiries = expiryJobs({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
 })
 
 /** The result that a source receives: the response to a notification only says whether it was accepted. */
@@ -98,7 +98,7 @@ async function sendReport(orderIds: string[], { by, order, status, utr, amount }
 
 async function look(): Promise<void> {
   service.clock.advance(LOOK_SECONDS)
-  await doWhatIsDue(expiries)
+  await runPendingJobs(expiries)
 }
 
 type Learned = { action: Action; reported?: Reported; response?: { status: number; said: string; utr: string } }

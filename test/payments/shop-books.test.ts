@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it, vi } from 'vitest'
 import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
-import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder } from '../support/orders.ts'
 import { CANCEL, CREATE, intentFields, newMerchant, post, STATUS, startService } from '../support/service.ts'
@@ -47,7 +47,7 @@ describe('a payment that only the daily transaction report contains, after its o
     // The test sends the webhooks.
     limits: { webhooks: { lookIntervalMs: 3_600_000 } },
   })
-  const reported = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
+  const reported = expiryJobs({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
 
   async function givenUp() {
     const merchant = await newMerchant(service.db)
@@ -140,14 +140,14 @@ describe('a payment that only the daily transaction report contains, after its o
       'has a stored but undelivered webhook of the expiry',
       async () => {
         end()
-        await doWhatIsDue(reported)
+        await runPendingJobs(reported)
       },
     ],
     [
       'was notified by a webhook',
       async (order) => {
         end()
-        await doWhatIsDue(reported)
+        await runPendingJobs(reported)
         await deliver(order)
       },
     ],

@@ -2,11 +2,11 @@ import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
-import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { type Notification, newUtr, notification, notify } from '../support/acquirer.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { opsOn } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { CANCEL, type Key, newMerchant, post, STATUS, startService, type TestService } from '../support/service.ts'
@@ -45,7 +45,7 @@ async function eventsOf(orderId: string) {
     .map((delivery) => JSON.parse(toMessage(delivery).body))
 }
 
-const expireAll = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
+const expireAll = () => runPendingJobs(expiryJobs({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('failure reason in checkPaymentStatus', () => {
   it('checkPaymentStatus returns the reason of the last attempt while the order is open, and once it has failed', async () => {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
-import { dueComparisons } from '../../src/gateway/payments/utrs-of-other-merchants.ts'
+import { comparisonJobs } from '../../src/gateway/payments/utrs-of-other-merchants.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder } from '../support/orders.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
 /** An instance that searches each minute; returns the number of exceptions that a search has stored. */
 function startLooking(of: Pick<TestService, 'pools' | 'clock'> = service) {
   let kept = 0
-  const { findQueues } = dueComparisons(of.pools.due, of.clock.now, () => kept++)
+  const { findQueues } = comparisonJobs(of.pools.due, of.clock.now, () => kept++)
   return async () => {
     const before = kept
     await findQueues()
@@ -216,7 +216,7 @@ describe('search for UTRs of two merchants', () => {
     const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
     const sent: string[] = []
     const db = { query: async (text: string) => ({ rows: sent.push(text) < 3 ? [] : payments, rowCount: 1 }) }
-    const { findQueues } = dueComparisons(db as never, service.clock.now, () => undefined)
+    const { findQueues } = comparisonJobs(db as never, service.clock.now, () => undefined)
     await findQueues(() => sent.length >= 2)
     expect(sent).toHaveLength(2)
     await findQueues(() => sent.length >= 4)

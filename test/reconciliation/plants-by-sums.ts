@@ -241,14 +241,14 @@ export const namesBySums = (form: Form) => Object.keys(plantsOf(form))
 export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): void {
   const maker = { ...made, sumsDiffer: ofTotals(made) }
   const orders = daysOf(days.from, days.to).flatMap((day) => Array.from({ length: perDay }, () => maker.pay(day)))
-  const byDue = [...groupBy(orders, ({ due }) => due)].sort(([a], [b]) => (a < b ? -1 : 1))
-  const slots = byDue.map((_, index) => {
-    const due = byDue.slice(index, index + 3).map(([day]) => day)
+  const byPending = [...groupBy(orders, ({ due }) => due)].sort(([a], [b]) => (a < b ? -1 : 1))
+  const slots = byPending.map((_, index) => {
+    const due = byPending.slice(index, index + 3).map(([day]) => day)
     // The payments of a payout begin on the previous bank day.
     const isCalm = due.length === 3 && !due.some((day) => isUnsettled(day) || isUnsettled(before(day)))
     return index % 3 === 0 && isCalm ? plants.get(index / 3) : undefined
   })
-  const payouts = byDue.map(([day, all], index): Payout => {
+  const payouts = byPending.map(([day, all], index): Payout => {
     const isNamed = form === 'mixed' && !isUnsettled(day) && !((slots[index] ?? '') in TOTAL_ALONE)
     const named = isNamed ? all.slice(0, Math.floor(all.length / 4)) : []
     const rest = all.slice(named.length)

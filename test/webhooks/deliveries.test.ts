@@ -151,7 +151,7 @@ describe('a webhook', () => {
     await settled(orderId)
     expect(await stateOf(endpointId)).toMatchObject({ disabledReason: 'answered 410' })
     service.clock.advance(DAY_SECONDS)
-    expect(await createDeliveries(service.db).findDue(1_000, service.clock.now())).not.toContainEqual(
+    expect(await createDeliveries(service.db).findPending(1_000, service.clock.now())).not.toContainEqual(
       expect.objectContaining({ endpointId }),
     )
     await createEndpoints(service.db).enable(endpointId)
@@ -260,7 +260,7 @@ describe('a return-URL callback', () => {
     until('the callback is complete', async () => (await deliveryOf(orderId)).delivered_at !== null)
 
   const dueNow = async () =>
-    (await createDeliveries(service.db).findDue(1_000, service.clock.now())).filter((one) => one.mid === mid)
+    (await createDeliveries(service.db).findPending(1_000, service.clock.now())).filter((one) => one.mid === mid)
 
   const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
 
@@ -270,7 +270,7 @@ describe('a return-URL callback', () => {
     await pay(orderId, { status: 'FAIL', UTR: '1' })
     await pay(orderId)
     service.clock.advance(9)
-    const due = await createDeliveries(service.db).findDue(1_000, service.clock.now())
+    const due = await createDeliveries(service.db).findPending(1_000, service.clock.now())
     expect(due).not.toContainEqual(expect.objectContaining({ mid }))
     service.clock.advance(1)
     await settled(orderId)

@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { writeDeliveries } from '../../src/gateway/payments/outbox.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
 import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
-import { dueExpiries, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
@@ -55,7 +55,7 @@ async function eventsOf(orderId: string) {
 const isNotified = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
 
 /** Runs the job of an instance that has just started, once. */
-const look = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
+const look = () => runPendingJobs(expiryJobs({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('webhook events', () => {
   it('are written once for a payment, however often the bank repeats its notification', async () => {
@@ -250,7 +250,7 @@ describe('payment.expired', () => {
   it('stops reading expired orders after the current statement when the instance shuts down', async () => {
     const sent: string[] = []
     const db = { query: async (text: string) => ({ rows: [], length: sent.push(text) }) }
-    const { findQueues } = dueExpiries({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks })
+    const { findQueues } = expiryJobs({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks })
     const inserts = () => sent.filter((text) => text.includes('insert into webhook_expiries')).length
     await findQueues(() => inserts() === 2)
     expect(inserts()).toBe(2)

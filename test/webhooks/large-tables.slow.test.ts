@@ -1,11 +1,11 @@
 import type { QueryConfig } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
-import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 
 // Orders and deliveries of years, of which few are pending. Whatever statistics PostgreSQL has, the statements that
 // run every second must read only pending rows.
@@ -140,7 +140,7 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
   return { reads, blocks: Math.max(...nodes.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])) }
 }
 
-const expiriesOf = (db: Database) => dueExpiries({ db, now: () => NOW, limits: { lookedAt: EXPIRED } })
+const expiriesOf = (db: Database) => expiryJobs({ db, now: () => NOW, limits: { lookedAt: EXPIRED } })
 
 const take = (db: Database) =>
   createDeliveries(db).take({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW, LATER)
@@ -148,7 +148,7 @@ const take = (db: Database) =>
 const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
   'read pending deliveries': {
     rows: MERCHANTS,
-    run: (db) => createDeliveries(db).findDue(lookedAt, NOW),
+    run: (db) => createDeliveries(db).findPending(lookedAt, NOW),
   },
   'claim the pending deliveries of an endpoint': {
     rows: 2 * callsOfEndpoint,
@@ -178,7 +178,7 @@ const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<
     run: async ({ connect }) => {
       // The statement that finds the orders is tested separately.
       const { findQueues, ...source } = expiriesOf({ query: db.query.bind(db), connect } as Database)
-      await doWhatIsDue({ ...source, findQueues: async () => (await findQueues()).slice(0, 1) })
+      await runPendingJobs({ ...source, findQueues: async () => (await findQueues()).slice(0, 1) })
     },
   },
 }

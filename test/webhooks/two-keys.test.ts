@@ -1,11 +1,11 @@
 import { createSecretKey } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { dueDeliveries } from '../../src/gateway/webhooks/deliver.ts'
+import { deliveryJobs } from '../../src/gateway/webhooks/deliver.ts'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { SealingKeys } from '../../src/platform/encryption.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/due-jobs.ts'
 import { listen, respondOk } from '../support/listener.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService } from '../support/service.ts'
@@ -24,18 +24,18 @@ it('an instance without the encryption key logs an error once and leaves the web
   const errors: unknown[] = []
   const limits = LIMITS.webhooks
   const instanceWith = (sealingKeys: SealingKeys) =>
-    dueDeliveries({
+    deliveryJobs({
       deliveries: createDeliveries(db),
       http: createOutboundClient({ allowedNetworks: allow('127.0.0.1/32'), limits: LIMITS.outbound, now: clock.now }),
       sealingKeys,
       log: { warn: () => undefined, error: (fault: unknown) => void errors.push(fault) },
-      metrics: { delivery: () => undefined, oldestDue: () => undefined, endpointSwitchedOff: () => undefined },
+      metrics: { delivery: () => undefined, oldestPending: () => undefined, endpointSwitchedOff: () => undefined },
       now: clock.now,
       limits,
     })
   const earlier = instanceWith([OTHER_KEY])
-  for (let look = 0; look < 3; look++) await doWhatIsDue(earlier)
+  for (let look = 0; look < 3; look++) await runPendingJobs(earlier)
   expect([errors.length, receiver.connections]).toEqual([1, 0])
-  await doWhatIsDue(instanceWith(SEALING_KEYS))
+  await runPendingJobs(instanceWith(SEALING_KEYS))
   expect(receiver.connections).toBe(1)
 })

@@ -53,8 +53,8 @@ export function judge(facts: Facts): JudgedDays {
    * report judges it.
    */
   function isAwaited(acquirer: string | null, day: string): boolean {
-    const due = bankDays.nextBankDay(day)
-    return due > days.to || !judging.isJudged(day) || knownFormOf(acquirer, due) === 'by payment'
+    const pending = bankDays.nextBankDay(day)
+    return pending > days.to || !judging.isJudged(day) || knownFormOf(acquirer, pending) === 'by payment'
   }
 }
 

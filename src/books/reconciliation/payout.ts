@@ -57,8 +57,8 @@ async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Criteria): P
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
-    const due = bankDayFrom(day)
-    const days = { from: previousBankDay(due), to: addDays(due, -1) }
+    const pending = bankDayFrom(day)
+    const days = { from: previousBankDay(pending), to: addDays(pending, -1) }
     const { facts, uneven, settledLater } = await readFacts(await readMerchant(snapshot, mid), days)
     if (!facts.settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
     const waiting = uneven.flatMap((of) => (of.isWaiting ? of.items.split(' ') : []))

@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { JobSource, Queue } from '../../platform/scheduler.ts'
-import type { DueMerchant } from '../payments/due-merchants.ts'
+import type { PendingMerchant } from '../payments/due-merchants.ts'
 import type { AcquirerClient } from './client.ts'
 
 /** Returns the client of an acquirer account; undefined if the account cannot run the job. */
@@ -10,10 +10,10 @@ export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
  * Pending jobs at acquirers. `findDue` finds them for all accounts in one query. `claimDue` returns a merchant's jobs
  * and schedules their next attempts.
  */
-type DueAtAcquirers<Due> = {
-  findDue: (now: Date) => Promise<DueMerchant[]>
-  claimDue: (merchant: DueMerchant, limit: number, now: Date) => Promise<Due[]>
-  work: (due: Due, client: AcquirerClient) => Promise<unknown>
+type PendingAtAcquirers<Pending> = {
+  findPending: (now: Date) => Promise<PendingMerchant[]>
+  claimPending: (merchant: PendingMerchant, limit: number, now: Date) => Promise<Pending[]>
+  work: (pending: Pending, client: AcquirerClient) => Promise<unknown>
 }
 
 /**
@@ -21,11 +21,11 @@ type DueAtAcquirers<Due> = {
  * unavailable acquirer nor one merchant's backlog delays other merchants. The least recently claimed queue is claimed
  * first.
  */
-export function acquirerQueues<Due>(
+export function acquirerQueues<Pending>(
   name: string,
   clientOf: ClientOf,
-  { findDue, claimDue, work }: DueAtAcquirers<Due>,
-  { dueAtOnce, now }: { dueAtOnce: number; now: () => Date },
+  { findPending, claimPending, work }: PendingAtAcquirers<Pending>,
+  { concurrentJobs, now }: { concurrentJobs: number; now: () => Date },
 ): JobSource {
   let claims = 0
   /**
@@ -35,7 +35,7 @@ export function acquirerQueues<Due>(
   const lastClaims = new Map<string, number>()
   const lastClaimOf = ({ key }: Pick<Queue, 'key'>) => lastClaims.get(key) ?? 0
 
-  const queueOf = (merchant: DueMerchant, client: AcquirerClient): Queue => {
+  const queueOf = (merchant: PendingMerchant, client: AcquirerClient): Queue => {
     const { acquirer, mid } = merchant
     const key = `${mid} ${name} ${acquirer}`
     return {
@@ -43,19 +43,19 @@ export function acquirerQueues<Due>(
       group: `${name} ${acquirer}`,
       async claim(most) {
         lastClaims.set(key, ++claims)
-        const claimed = await claimDue(merchant, most, now())
-        return claimed.map((due) => () => work(due, client).then(() => true))
+        const claimed = await claimPending(merchant, most, now())
+        return claimed.map((pending) => () => work(pending, client).then(() => true))
       },
     }
   }
   return {
     name,
-    atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
+    atOnce: { ofQueue: concurrentJobs / 4, ofGroup: concurrentJobs },
     async findQueues() {
       const queues: Queue[] = []
-      for (const due of await findDue(now())) {
-        const client = await clientOf(due.acquirer)
-        if (client) queues.push(queueOf(due, client))
+      for (const pending of await findPending(now())) {
+        const client = await clientOf(pending.acquirer)
+        if (client) queues.push(queueOf(pending, client))
       }
       // The sort is stable: among queues that were never claimed, the one with the oldest pending job comes first.
       queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))

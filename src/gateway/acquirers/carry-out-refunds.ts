@@ -1,7 +1,7 @@
 import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
-import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
+import type { PendingRefund, PendingRefunds } from '../refunds/due-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
@@ -16,16 +16,16 @@ const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
 type Dependencies = {
-  due: DueRefunds
+  pending: PendingRefunds
   updates: RefundUpdates
   clientOf: ClientOf
   now: () => Date
-  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
+  limits: Pick<Limits['acquirers'], 'concurrentJobs'>
 }
 
 /** The job source that sends new refunds and checks the status of refunds in progress. */
-export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } }: Dependencies): JobSource {
-  async function carryOut(refund: DueRefund, client: Refunds): Promise<void> {
+export function refundJobs({ pending, updates, clientOf, now, limits: { concurrentJobs } }: Dependencies): JobSource {
+  async function carryOut(refund: PendingRefund, client: Refunds): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : checkStatus(refund, client)).catch(ignoreAcquirerError)
     if (now().getTime() - refund.createdAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
@@ -33,18 +33,18 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     }
   }
 
-  async function send(refund: DueRefund, client: Refunds): Promise<void> {
+  async function send(refund: PendingRefund, client: Refunds): Promise<void> {
     const sentAt = now()
-    if (!(await due.markSent(refund, sentAt, client.repeatsRefunds === true))) return
+    if (!(await pending.markSent(refund, sentAt, client.repeatsRefunds === true))) return
     try {
       await record(refund, await client.refund(refund), 'answer')
     } catch (error) {
-      if (error instanceof AcquirerError && error.isUndone) await due.unmarkSent(refund, sentAt)
+      if (error instanceof AcquirerError && error.isUndone) await pending.unmarkSent(refund, sentAt)
       throw error
     }
   }
 
-  async function checkStatus(refund: DueRefund, client: Refunds): Promise<void> {
+  async function checkStatus(refund: PendingRefund, client: Refunds): Promise<void> {
     const update = await client.getRefund(refund)
     if (update) return record(refund, update, 'enquiry')
     const { sentAt, acquirerRefundId } = refund
@@ -52,15 +52,15 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     if (isUnsure) await updates.needPerson(refund, 'refund unsure', now())
   }
 
-  async function record(refund: DueRefund, update: RefundUpdate, source: string): Promise<void> {
+  async function record(refund: PendingRefund, update: RefundUpdate, source: string): Promise<void> {
     await updates.record(refund, update, source, now())
-    if (update.payment && !refund.payment) await due.savePaymentNames(refund, update.payment)
+    if (update.payment && !refund.payment) await pending.savePaymentNames(refund, update.payment)
   }
 
   const refunding: ClientOf = async (account) => {
     const client = await clientOf(account)
     return client?.refund && client
   }
-  const work = (refund: DueRefund, client: AcquirerClient) => carryOut(refund, client as Refunds)
-  return acquirerQueues('refunds at acquirers', refunding, { ...due, work }, { dueAtOnce, now })
+  const work = (refund: PendingRefund, client: AcquirerClient) => carryOut(refund, client as Refunds)
+  return acquirerQueues('refunds at acquirers', refunding, { ...pending, work }, { concurrentJobs, now })
 }

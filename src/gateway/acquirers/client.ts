@@ -3,7 +3,7 @@ import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
-import type { DueRefund } from '../refunds/due-refunds.ts'
+import type { PendingRefund } from '../refunds/due-refunds.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { type AccountKind, accountKind, splitAccountName } from './accounts.ts'
 import { undone } from './json-request.ts'
@@ -63,7 +63,7 @@ export type Refunds = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & P
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: boolean }
 
 /** A refund to send or check. `amount` is in paise; `utr` belongs to the refunded payment. */
-export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'>
+export type RefundOrder = Omit<PendingRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'>
 
 /** Values of the metric label `call`. */
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> | 'getPayment'

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
-import type { DueMerchant } from '../payments/due-merchants.ts'
+import type { PendingMerchant } from '../payments/due-merchants.ts'
 import type { StatusCheck, StatusChecks } from '../payments/enquiries.ts'
 import type { StatusCheckRules } from '../payments/enquiry-times.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
@@ -77,24 +77,24 @@ export function createLinkCloser({
 export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...recording }: StatusCheckJobs): JobSource {
   /** Status checks that each account has left until the next run. */
   const left = new Map<string, number>()
-  const due = {
-    async findDue(now: Date) {
-      const due = await statusChecks.findDue(now)
-      const limits = new Map(due.map(({ acquirer }) => [acquirer, rulesOf(acquirer)?.perMinute]))
+  const pending = {
+    async findPending(now: Date) {
+      const pending = await statusChecks.findPending(now)
+      const limits = new Map(pending.map(({ acquirer }) => [acquirer, rulesOf(acquirer)?.perMinute]))
       const limited = [...limits].flatMap(([account, perMinute]) => (perMinute ? [{ account, perMinute }] : []))
-      if (limited.length === 0) return due
+      if (limited.length === 0) return pending
       const accounts = limited.map(({ account }) => account)
       const counts = await statusChecks.countOfLastMinute(accounts, now)
       for (const { account, perMinute } of limited) left.set(account, perMinute - (counts.get(account) ?? 0))
-      return due
+      return pending
     },
-    async claimDue(merchant: DueMerchant, limit: number, now: Date) {
+    async claimPending(merchant: PendingMerchant, limit: number, now: Date) {
       const account = merchant.acquirer
       const free = left.get(account) ?? Number.POSITIVE_INFINITY
       const reserved = Math.max(0, Math.min(limit, free))
       left.set(account, free - reserved)
       const most = rulesOf(account)?.most ?? 0
-      const claimed = reserved > 0 ? await statusChecks.claimDue(merchant, reserved, now, most) : []
+      const claimed = reserved > 0 ? await statusChecks.claimPending(merchant, reserved, now, most) : []
       left.set(account, (left.get(account) ?? 0) + reserved - claimed.length)
       return claimed
     },
@@ -107,12 +107,12 @@ export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...re
         await statusChecks.repeat(statusCheck, { isChecked, isUnreadable: error.isUnreadable, most }, recording.now())
       }),
   }
-  return acquirerQueues('status checks at acquirers', clientOf, due, { ...limits, now: recording.now })
+  return acquirerQueues('status checks at acquirers', clientOf, pending, { ...limits, now: recording.now })
 }
 
 type StatusCheckJobs = Recording & {
-  statusChecks: Pick<StatusChecks, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'repeat'>
+  statusChecks: Pick<StatusChecks, 'findPending' | 'countOfLastMinute' | 'claimPending' | 'repeat'>
   clientOf: ClientOf
   rulesOf: (account: string) => Pick<StatusCheckRules, 'most' | 'perMinute'> | undefined
-  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
+  limits: Pick<Limits['acquirers'], 'concurrentJobs'>
 }

@@ -17,8 +17,8 @@ import { createPlaces } from './places.ts'
 
 export type NotificationDependencies = {
   reports: Reports
-  refunds: Pick<RefundUpdates, 'recordNotification' | 'makeDueSoon'>
-  statusChecks: Pick<StatusChecks, 'makeDueSoon'>
+  refunds: Pick<RefundUpdates, 'recordNotification' | 'scheduleSoon'>
+  statusChecks: Pick<StatusChecks, 'scheduleSoon'>
   now: () => Date
 }
 
@@ -152,8 +152,8 @@ async function recordOwnForm(
   const { statusChecks, refunds, now } = dependencies
   const isKnown =
     'orderId' in notification
-      ? await statusChecks.makeDueSoon(account, notification.orderId, now())
-      : await refunds.makeDueSoon(account, notification.ourRefundId, now())
+      ? await statusChecks.scheduleSoon(account, notification.orderId, now())
+      : await refunds.scheduleSoon(account, notification.ourRefundId, now())
   if (!isKnown) throw orderNotFound()
   return {}
 }

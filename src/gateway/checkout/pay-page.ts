@@ -37,7 +37,7 @@ export const payPage = operation({
       // A reload shows that the customer still has the page open without JavaScript, so a status check is scheduled.
       if ('reload' in query) {
         const orders = new Map([[checkout.orderId, undefined]])
-        reply.raw.once('finish', () => void waiting.makeDue(orders, moment).catch(() => undefined))
+        reply.raw.once('finish', () => void waiting.schedule(orders, moment).catch(() => undefined))
       }
       const texts = textsFor(headers['accept-language'])
       const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools.pages, checkout) : []
@@ -58,7 +58,7 @@ export const payPage = operation({
 type Dependencies = {
   findCheckout: FindCheckout
   pools: Pick<Pools, 'pages'>
-  waiting: Pick<Waiting, 'makeDue'>
+  waiting: Pick<Waiting, 'schedule'>
   now: () => Date
   /** Whether pay pages contain a form that simulates payments. */
   sandbox: boolean

@@ -29,7 +29,7 @@ type Page = {
 
 type Dependencies = {
   intents: Pick<Intents, 'findStates'>
-  waiting: Pick<Waiting, 'makeDue'>
+  waiting: Pick<Waiting, 'schedule'>
   now: () => Date
   limits: Pick<Limits, 'pages'>
   onError: (error: Error) => void
@@ -63,7 +63,7 @@ export function createPaymentWatch({ intents, waiting, now, limits: { pages: lim
     const moment = now()
     for (const page of allPages()) update(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
     const cameBack = allPages().filter((page) => page.cameBackAt !== undefined)
-    await waiting.makeDue(new Map(cameBack.map((page) => [page.checkout.orderId, page.cameBackAt])), moment)
+    await waiting.schedule(new Map(cameBack.map((page) => [page.checkout.orderId, page.cameBackAt])), moment)
   }
 
   function update(page: Page, payment: PaymentState, moment: Date) {

@@ -34,8 +34,8 @@ export const checkPaymentStatus = operation({
       const response = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
       // The response does not wait for the status check to be scheduled. After an error, the caller's next request
       // schedules it.
-      const makeDue = waiting.statusCheckFor(payment, now())
-      if (makeDue) reply.raw.once('finish', () => void makeDue().catch(() => undefined))
+      const toSchedule = waiting.statusCheckFor(payment, now())
+      if (toSchedule) reply.raw.once('finish', () => void toSchedule().catch(() => undefined))
       return response
     }
   },

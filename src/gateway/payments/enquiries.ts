@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { type DueMerchant, findDueMerchants } from './due-merchants.ts'
+import { findPendingMerchants, type PendingMerchant } from './due-merchants.ts'
 import { mayCheckStatus, type StatusCheckRules, type StatusCheckState } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
@@ -44,7 +44,7 @@ export function firstStatusCheck({ expiresAt }: Pick<Intent, 'expiresAt'>): Date
  */
 export function createStatusChecks(db: Database) {
   return {
-    findDue: (now: Date) => findDueMerchants(db, 'acquirer_intents', now),
+    findPending: (now: Date) => findPendingMerchants(db, 'acquirer_intents', now),
 
     /**
      * Number of status checks at each acquirer account in the last minute, of all instances; an account without any is
@@ -66,7 +66,12 @@ export function createStatusChecks(db: Database) {
      * then the oldest first. An intent has `most` checks. Checks of paid intents are removed, beyond the limit, because
      * most intents are paid.
      */
-    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date, most: number): Promise<StatusCheck[]> {
+    async claimPending(
+      { acquirer, mid }: PendingMerchant,
+      limit: number,
+      now: Date,
+      most: number,
+    ): Promise<StatusCheck[]> {
       const { rows } = await db.query<StatusCheckRow & { paid: boolean }>(
         `with oldest as materialized (
            select order_id, status_checks, status_check_at
@@ -104,7 +109,7 @@ export function createStatusChecks(db: Database) {
      * Schedules the status check of an order because of a notification that proves nothing: 3 s after the last check at
      * the earliest, or 60 s if the order has had 20. Returns false for an order that the acquirer does not have.
      */
-    async makeDueSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
+    async scheduleSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
       const mid = await findMerchant(db, orderId)
       const { rowCount } = await db.query(
         `with due as materialized (
@@ -195,7 +200,7 @@ const FIND_WAITED_FOR = prepared(
 )
 
 /** Schedules the status check of an order now, unless another call has scheduled or sent it. */
-const MAKE_DUE = prepared(
+const SCHEDULE = prepared(
   `update acquirer_intents
       set status_check_at = $4
     where mid = $1 and order_id = $2 and status_checks = $3 and status_check_at > $4`,
@@ -210,14 +215,14 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Status
   function statusCheckFor({ mid, orderId, expiresAt, statusCheck }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = statusCheck && rulesOf(statusCheck.acquirer)
     if (!rules || !mayCheckStatus({ ...statusCheck, expiresAt }, rules, now, cameBackAt)) return undefined
-    return async () => void (await db.query(MAKE_DUE(mid, orderId, statusCheck.statusChecks, now)))
+    return async () => void (await db.query(SCHEDULE(mid, orderId, statusCheck.statusChecks, now)))
   }
 
   return {
     statusCheckFor,
 
     /** Schedules the allowed status checks of orders with open pay pages: their orderIds, with `cameBackAt`. */
-    async makeDue(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
+    async schedule(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
       if (orders.size === 0) return
       const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))
       for (const order of rows) await statusCheckFor(order, now, orders.get(order.orderId))?.()

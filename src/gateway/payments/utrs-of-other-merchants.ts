@@ -21,7 +21,7 @@ const HOUR_MS = 60 * MINUTE_MS
  * each. The search cannot be part of recording a payment, because of two concurrent payments neither would see the
  * other. `onException` is called once for each new exception.
  */
-export function dueComparisons(
+export function comparisonJobs(
   db: Queryable,
   now: () => Date,
   onException: (kind: ExceptionKind, acquirerAccount: string) => void,

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { type DueMerchant, findDueMerchants } from '../payments/due-merchants.ts'
+import { findPendingMerchants, type PendingMerchant } from '../payments/due-merchants.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 import type { Refund, RefundName } from './refund.ts'
@@ -20,7 +20,7 @@ const QUERIES_AFTER_SECONDS = [
 const LONGEST_PAUSE_SECONDS = 3_600
 
 /** A refund to send or to check. `paymentLink` is the link of the refund's order. */
-export type DueRefund = Pick<
+export type PendingRefund = Pick<
   Refund,
   | 'mid'
   | 'orderId'
@@ -40,16 +40,16 @@ export type DueRefund = Pick<
   paymentLink: PaymentLink
 }
 
-export function createDueRefunds(db: Database) {
+export function createPendingRefunds(db: Database) {
   return {
-    findDue: (now: Date) => findDueMerchants(db, 'refunds', now),
+    findPending: (now: Date) => findPendingMerchants(db, 'refunds', now),
 
     /**
      * Claims up to `limit` pending refunds of a merchant at an acquirer, oldest first. A claimed refund is scheduled
      * again later, in case this instance is killed.
      */
-    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date): Promise<DueRefund[]> {
-      const { rows } = await db.query<DueRefund>(
+    async claimPending({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingRefund[]> {
+      const { rows } = await db.query<PendingRefund>(
         `with due as materialized (
            select r.refund_id,
                   case when r.status <> 'PENDING' then null
@@ -120,7 +120,7 @@ export function createDueRefunds(db: Database) {
   }
 }
 
-export type DueRefunds = ReturnType<typeof createDueRefunds>
+export type PendingRefunds = ReturnType<typeof createPendingRefunds>
 
 /**
  * Schedules an unsure refund for sending, once an operator has found that the bank has not processed it. Returns false

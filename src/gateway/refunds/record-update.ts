@@ -85,7 +85,7 @@ export function createRefundUpdates(
      * Schedules the status check of a refund because of a notification that proves nothing: in 3 s, or in 60 s if the
      * refund was checked 20 times. Returns false for a refund that the acquirer does not have.
      */
-    async makeDueSoon(acquirer: string, ourRefundId: string, now: Date): Promise<boolean> {
+    async scheduleSoon(acquirer: string, ourRefundId: string, now: Date): Promise<boolean> {
       const refund = await findByAcquirer(db, acquirer, ourRefundId)
       if (refund === undefined) return false
       const [soon, later] = [3_000, 60_000].map((ms) => new Date(now.getTime() + ms))

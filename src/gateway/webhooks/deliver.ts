@@ -4,13 +4,13 @@ import type { Limits } from '../../limits.ts'
 import { ownerOf, type SealingKeys, unsealAll } from '../../platform/encryption.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
-import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint } from './deliveries.ts'
+import type { Attempt, Deliveries, Delivery, Endpoint, PendingEndpoint } from './deliveries.ts'
 import { isTaken, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 
 export type WebhookMetrics = {
   delivery: (kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') => void
-  oldestDue: (seconds: number) => void
+  oldestPending: (seconds: number) => void
   endpointSwitchedOff: (reason: string) => void
 }
 
@@ -29,7 +29,7 @@ type Dependencies = {
  * Delivers webhooks and return-URL callbacks. Failing endpoints form a group of their own, because each of their calls
  * may take 15 s.
  */
-export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now, limits }: Dependencies): JobSource {
+export function deliveryJobs({ deliveries, http, sealingKeys, log, metrics, now, limits }: Dependencies): JobSource {
   /**
    * Time value since which the oldest delivery has been pending, or since which pending deliveries could not be read.
    */
@@ -45,7 +45,7 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
     atOnce: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
     async findQueues() {
       // Other instances deliver to endpoints for which this instance cannot sign.
-      const due = (await findDue()).filter((endpoint) => secretsOf(endpoint) !== undefined)
+      const due = (await findPending()).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
         group: endpoint.failing ? 'failing webhooks' : 'webhooks',
@@ -58,16 +58,16 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
     },
   }
 
-  async function findDue(): Promise<DueEndpoint[]> {
+  async function findPending(): Promise<PendingEndpoint[]> {
     try {
-      const due = await deliveries.findDue(limits.lookedAt, now())
+      const due = await deliveries.findPending(limits.lookedAt, now())
       behindSince = Math.min(...due.map(({ dueAt }) => dueAt.getTime()))
       return due
     } catch (error) {
       behindSince = Math.min(behindSince, now().getTime())
       throw error
     } finally {
-      metrics.oldestDue(Math.max(0, now().getTime() - behindSince) / 1000)
+      metrics.oldestPending(Math.max(0, now().getTime() - behindSince) / 1000)
     }
   }
 

@@ -7,7 +7,7 @@ import { FAILING_DAYS } from './schedule.ts'
 /** An endpoint with the encrypted secrets that sign its webhooks now; a return-URL callback has none. */
 export type Endpoint = { mid: string; endpointId: string; kind: 'webhook' | 'return call'; secrets: Buffer[] }
 
-export type DueEndpoint = Endpoint & { dueAt: Date; failing: boolean }
+export type PendingEndpoint = Endpoint & { dueAt: Date; failing: boolean }
 
 /** A delivery that this instance has claimed. */
 export type Delivery = Endpoint &
@@ -45,8 +45,8 @@ export function createDeliveries(db: Database) {
      * Returns endpoints with pending deliveries: failing endpoints last, otherwise in random order. Ordered by time,
      * an endpoint with a long queue would always come first.
      */
-    async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
-      const { rows } = await db.query<DueEndpoint>(FIND_DUE(now, limit))
+    async findPending(limit: number, now: Date): Promise<PendingEndpoint[]> {
+      const { rows } = await db.query<PendingEndpoint>(FIND_PENDING(now, limit))
       return rows
     },
 
@@ -97,7 +97,7 @@ const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'
        when kind = 'webhook' and not $12 and failing_since <= $13 then 'failed for ${FAILING_DAYS} days' end`
 
-const FIND_DUE = prepared(
+const FIND_PENDING = prepared(
   `select ${ENDPOINT.replaceAll('$now', '$1')}, d.due_at as "dueAt", e.failing_since is not null as failing
      from webhook_endpoints e
     -- The limit makes each endpoint a single index lookup, however many of its deliveries are pending.

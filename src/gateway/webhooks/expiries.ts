@@ -33,7 +33,7 @@ type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhoo
  * A starting instance reads all orders that may still be open, so that no order is missed after a period without
  * instances.
  */
-export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
+export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
   let writtenUntil: Date | undefined
 

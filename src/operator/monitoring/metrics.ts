@@ -215,7 +215,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     webhooks: {
       delivery: (kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') =>
         counters.webhook_deliveries_total.inc({ kind, outcome }),
-      oldestDue: (seconds: number) => gauges.webhook_oldest_due_seconds.set(seconds),
+      oldestPending: (seconds: number) => gauges.webhook_oldest_due_seconds.set(seconds),
       endpointSwitchedOff: (reason: string) => counters.webhook_endpoints_switched_off_total.inc({ reason }),
     },
     insertBatch(rows: number, stored: number) {

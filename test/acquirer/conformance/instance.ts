@@ -1,14 +1,14 @@
 import { createAccounts, createAcquirers } from '../../../src/gateway/acquirers/acquirers.ts'
-import { dueRefunds } from '../../../src/gateway/acquirers/carry-out-refunds.ts'
+import { refundJobs } from '../../../src/gateway/acquirers/carry-out-refunds.ts'
 import type { AcquirerClient } from '../../../src/gateway/acquirers/client.ts'
 import { checkAtAcquirer } from '../../../src/gateway/acquirers/enquire.ts'
 import { createStatusChecks, type StatusCheck } from '../../../src/gateway/payments/enquiries.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
-import { createDueRefunds } from '../../../src/gateway/refunds/due-refunds.ts'
+import { createPendingRefunds } from '../../../src/gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from '../../../src/gateway/refunds/record-update.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { createOutboundClient, type HttpClient } from '../../../src/platform/outbound/http-client.ts'
-import { doAllThatIsDue } from '../../support/due-jobs.ts'
+import { runAllPendingJobs } from '../../support/due-jobs.ts'
 import { allow } from '../../support/webhooks.ts'
 import type { Stage } from './driver.ts'
 
@@ -31,8 +31,8 @@ export function startInstance(
     limits: LIMITS.acquirers,
     elapsedMs: clock.elapsedMs,
   })
-  const refunds = dueRefunds({
-    due: createDueRefunds(pools.due),
+  const refunds = refundJobs({
+    pending: createPendingRefunds(pools.due),
     updates: createRefundUpdates(pools.due, { log: log as never }),
     clientOf,
     now: clock.now,
@@ -42,7 +42,7 @@ export function startInstance(
     errors,
     clientOf,
     /** Runs all pending refund jobs. */
-    look: () => doAllThatIsDue(refunds),
+    look: () => runAllPendingJobs(refunds),
 
     /** Checks the status of an order, regardless of how many checks it has had, and records the result. */
     async checkStatus(orderId: string) {

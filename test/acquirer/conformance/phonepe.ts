@@ -4,7 +4,7 @@ import { createStatusChecks } from '../../../src/gateway/payments/enquiries.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { newUtr } from '../../support/acquirer.ts'
-import { doAllThatIsDue } from '../../support/due-jobs.ts'
+import { runAllPendingJobs } from '../../support/due-jobs.ts'
 import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS } from '../../support/fake-phonepe.ts'
 import { newMerchant, post, unique } from '../../support/service.ts'
 import { startServiceBeside } from '../../support/service-with-bank.ts'
@@ -31,7 +31,7 @@ export const phonepe: Driver = async (options) => {
   })
   async function runStatusChecks() {
     clock.advance(3)
-    await doAllThatIsDue(statusChecks)
+    await runAllPendingJobs(statusChecks)
     await instance.look()
   }
   const orderOf = (orderId: string) => {

@@ -6,10 +6,10 @@ import { createStatusChecks } from '../../../src/gateway/payments/enquiries.ts'
 import { createIntents } from '../../../src/gateway/payments/intents.ts'
 import type { FinalStatus } from '../../../src/gateway/payments/outcome.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
-import { dueExpiries } from '../../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs } from '../../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import type { JobSource } from '../../../src/platform/scheduler.ts'
-import { doWhatIsDue } from '../../support/due-jobs.ts'
+import { runPendingJobs } from '../../support/due-jobs.ts'
 import { createOrder } from '../../support/orders.ts'
 import { forEach } from '../../support/requests.ts'
 import { post, STATUS } from '../../support/service.ts'
@@ -54,7 +54,7 @@ export async function createPlayer(bank: Bank) {
     now,
     limits: LIMITS.acquirers,
   })
-  const expiries = dueExpiries({ db, now, limits: LIMITS.webhooks })
+  const expiries = expiryJobs({ db, now, limits: LIMITS.webhooks })
   let played = 0
 
   return {
@@ -74,7 +74,7 @@ export async function createPlayer(bank: Bank) {
       })
       for (const at of INSTANTS) {
         clock.set(new Date(madeAt + at * 1000).toISOString())
-        if (at === OVER_SECONDS) await doWhatIsDue(expiries)
+        if (at === OVER_SECONDS) await runPendingJobs(expiries)
         await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
           for (const step of history.steps) if (step.at === at) order.responses.push(await take(order, step))
         })

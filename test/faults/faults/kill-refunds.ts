@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAccounts, createAcquirers } from '../../../src/gateway/acquirers/acquirers.ts'
-import { dueRefunds } from '../../../src/gateway/acquirers/carry-out-refunds.ts'
+import { refundJobs } from '../../../src/gateway/acquirers/carry-out-refunds.ts'
 import { createRefund, type RefundResult } from '../../../src/gateway/refunds/create-refund.ts'
-import { createDueRefunds } from '../../../src/gateway/refunds/due-refunds.ts'
+import { createPendingRefunds } from '../../../src/gateway/refunds/due-refunds.ts'
 import { createRefundUpdates } from '../../../src/gateway/refunds/record-update.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import type { Database } from '../../../src/platform/db/pool.ts'
 import { createOutboundClient } from '../../../src/platform/outbound/http-client.ts'
-import { doWhatIsDue } from '../../support/due-jobs.ts'
+import { runPendingJobs } from '../../support/due-jobs.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { freePort } from '../../support/processes.ts'
 import { createdOrderId, createRequest, forEach } from '../../support/requests.ts'
@@ -83,7 +83,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
   service = await startService(url, environment)
   let passed = 0
   for (const seconds of PASSING_SECONDS) {
-    await untilNothingIsDue()
+    await untilNothingIsPending()
     await db.query(`update refunds set sent_at = sent_at - $1::interval, due_at = due_at - $1::interval`, [
       `${seconds} seconds`,
     ])
@@ -91,7 +91,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     if (passed > 4_000) await bank.refunds.endLate()
     await bank.sendWaiting()
   }
-  await untilNothingIsDue()
+  await untilNothingIsPending()
   const { broken, notes } = await compareBooks(db, bank, made)
   await bank.goAway()
   await service.stop()
@@ -165,9 +165,15 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
-    const due = createDueRefunds(db)
-    const source = dueRefunds({ due, updates: createRefundUpdates(db), clientOf, now, limits: LIMITS.acquirers })
-    return { look: () => doWhatIsDue(source), statusChecks: () => bank.countOf('refundsOfPayment') - before }
+    const due = createPendingRefunds(db)
+    const source = refundJobs({
+      pending: due,
+      updates: createRefundUpdates(db),
+      clientOf,
+      now,
+      limits: LIMITS.acquirers,
+    })
+    return { look: () => runPendingJobs(source), statusChecks: () => bank.countOf('refundsOfPayment') - before }
   }
 
   /** Waits until at least `most` refunds meet the condition, or for 30 s. */
@@ -178,7 +184,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     }
   }
 
-  async function untilNothingIsDue() {
+  async function untilNothingIsPending() {
     for (const end = performance.now() + DONE_LIMIT_MS; ; await sleep(300)) {
       const { rows } = await db.query('select count(*)::integer as due from refunds where due_at <= now()')
       if (rows[0].due === 0) break
