@@ -17,11 +17,11 @@ const ENDPOINT = 'ep_demo'
  * machine as an allowed network. Called for the service and for `npm run ops`, so that both use the same key.
  */
 export function useWebhookSettings(directory: string): void {
-  if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= keptKey(directory)
+  if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= storedKey(directory)
   process.env.WEBHOOK_ALLOWED_NETWORKS ||= '127.0.0.1/32'
 }
 
-function keptKey(directory: string): string {
+function storedKey(directory: string): string {
   const file = join(directory, 'webhook-sealing-key')
   try {
     // The flag `wx` never overwrites a file: if two programs start concurrently, the second reads the key of the

@@ -39,8 +39,8 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await makeTenants(client, now)
     await makeSettlements(client, now)
     await makeOrder(client, now)
-    const kept = readKept(file)
-    if (kept && (await hasKeys(client, kept))) return kept
+    const stored = readStored(file)
+    if (stored && (await hasKeys(client, stored))) return stored
     const merchantKey = await makeKey(client, { owner: { mid: MID }, mayRefund: true, now })
     const demo = { mid: MID, pid: PID, merchantKey, partnerKey: await makeKey(client, { owner: { pid: PID }, now }) }
     writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
@@ -110,7 +110,7 @@ async function hasKeys(client: pg.Client, demo: Demo): Promise<boolean> {
   return rowCount === 2
 }
 
-function readKept(file: string): Demo | undefined {
+function readStored(file: string): Demo | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Demo
   } catch {

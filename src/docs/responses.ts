@@ -58,7 +58,7 @@ export function responsesOf(
     responses[status] = errorResponse(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
   responses['4XX'] = errorResponse('4XX', HTTP_ERRORS, 'application/json', [])
-  if (response.mayBeHeld) responses['304'] = { description: 'The cached copy is current.', headers }
+  if (response.isCacheable) responses['304'] = { description: 'The cached copy is current.', headers }
   return responses
 }
 

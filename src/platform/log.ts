@@ -5,13 +5,13 @@ const BUFFER_BYTES = 8_192
 /** Longest time until a line is written. A killed process loses the lines of this time. */
 const FLUSH_INTERVAL_MS = 500
 /** Most bytes buffered while nothing can be written, for example on a full disk. Further lines are lost. */
-const KEPT_BYTES = 1024 * 1024
+const RETAINED_BYTES = 1024 * 1024
 
 /** The log on standard output. If writing fails, the service continues and writes the buffer with the next lines. */
 export function openLog(level: string): { log: Logger; flush: () => void } {
   const output = pino.destination({
     minLength: BUFFER_BYTES,
-    maxLength: KEPT_BYTES,
+    maxLength: RETAINED_BYTES,
     sync: true,
     // By default, pino sleeps until a full pipe is read, and blocks the whole service.
     retryEAGAIN: () => false,

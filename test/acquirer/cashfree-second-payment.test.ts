@@ -91,10 +91,10 @@ it.each([
   const { orderId, second } = await paidTwice()
   const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})
   const refund = typeof changes === 'object' ? own.data.refund : changes
-  const kept = async () => Number((await service.db.query(UNREADABLE)).rows[0].count)
-  const before = await kept()
+  const saved = async () => Number((await service.db.query(UNREADABLE)).rows[0].count)
+  const before = await saved()
   expect(await bank.sendEvent({ ...own, data: { refund } })).toBe(400)
-  expect(await kept()).toBe(before + 1)
+  expect(await saved()).toBe(before + 1)
   expect(await refundsOf(orderId)).toEqual([])
 })
 

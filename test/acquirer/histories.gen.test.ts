@@ -48,8 +48,8 @@ function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
 
 function expectEnd({ reported, stored, responses }: End, history: History): void {
   const { isPaid, isLate, isDouble } = expected(history)
-  const isKept = (kind: string) => stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
-  expect([reported.startsWith('SUCCESS'), isKept('late payment'), isKept('double payment')]).toEqual([
+  const isStored = (kind: string) => stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
+  expect([reported.startsWith('SUCCESS'), isStored('late payment'), isStored('double payment')]).toEqual([
     isPaid,
     isLate,
     isDouble,

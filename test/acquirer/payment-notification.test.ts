@@ -155,14 +155,14 @@ describe('concurrent notifications', () => {
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('are stored as %s, in %i rounds', async (_name, times, reported, kept) => {
+  ] as const)('are stored as %s, in %i rounds', async (_name, times, reported, saved) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
       const responses = await Promise.all(reported.map((changes) => notify(service, notification(orderId, changes))))
       expect(responses.map(({ body }) => body)).toEqual(reported.map(() => RECORDED))
       const { end, history, exceptions } = await stored(orderId)
       expect(history.filter((line) => line === end)).toHaveLength(1)
-      expect([end?.split(' ')[0], history.length + exceptions.length]).toEqual(['SUCCESS', kept])
+      expect([end?.split(' ')[0], history.length + exceptions.length]).toEqual(['SUCCESS', saved])
     }
   })
 
@@ -339,7 +339,7 @@ describe('an unreadable notification', () => {
   ])('is stored once as text, cut to its first 2 KiB: %s', async (_name, body, text) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
     for (let i = 0; i < 2; i++) expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
-    expect((await unreadable()).filter((kept) => kept === text)).toHaveLength(1)
+    expect((await unreadable()).filter((saved) => saved === text)).toHaveLength(1)
     expect(service.log.join()).not.toContain('kept')
   })
 
@@ -397,7 +397,7 @@ describe('the metric of payment exceptions', () => {
        select '', '', 'unreadable', '', 0, i, '', now(), 'direct' from generate_series(1, 999) i`,
     )
     for (let i = 0; i < 3; i++) expect((await notify(full, `no JSON ${i}`)).status).toBe(400)
-    const { rows } = await full.db.query(`select count(*)::integer as kept from payment_exceptions`)
+    const { rows } = await full.db.query(`select count(*)::integer as stored from payment_exceptions`)
     expect(rows).toEqual([{ kept: 1_000 }])
     expect(await metricOf(full)).toMatchObject({ unreadable: 3 })
   })

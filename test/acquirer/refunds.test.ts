@@ -325,13 +325,13 @@ describe('a notification of Setu about a refund', () => {
 
   it('that is unreadable is rejected with 400 and stored', async () => {
     const { refund, row } = await newPending()
-    const kept = async () =>
+    const saved = async () =>
       (await service.db.query(`select from payment_exceptions where kind = 'unreadable'`)).rowCount ?? 0
-    const before = await kept()
+    const before = await saved()
     const names = [7, 'a\0b', '\ud800'].map((ourRefundId) => ({ ourRefundId }))
     const wrong = [...names, { amount: '1' }, { merchantId: '' }, { id: null }]
     for (const changes of wrong) expect(await report(row, { status: 'success', ...changes })).toBe(400)
-    expect(await kept()).toBe(before + wrong.length)
+    expect(await saved()).toBe(before + wrong.length)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
   })
 

@@ -225,9 +225,9 @@ describe('a notification of Setu', () => {
       const signature = createHmac('sha256', SETU_SECRETS[0] ?? '').update(body)
       expect((await send(body, signature.digest('base64'))).body).toEqual(errorResponse(400, msg))
       const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
-      const kept = rows.map((row) => row.body).filter((text) => text.includes(orderId))
-      expect(kept).toHaveLength(1)
-      expect(kept[0]).not.toContain('customer')
+      const stored = rows.map((row) => row.body).filter((text) => text.includes(orderId))
+      expect(stored).toHaveLength(1)
+      expect(stored[0]).not.toContain('customer')
     },
   )
 })

@@ -126,8 +126,8 @@ describe.each<[string, Driver]>([
     stage.service.clock.advance(OVER_SECONDS)
     const results = await inBatches(orders, async ({ order, change }) => {
       const [status, kinds] = [await statusOf(stage, order), await kindsOf(stage, order)]
-      const isKept = status === 'SUCCESS' ? kinds.length === 0 : status === 'PENDING' && kinds.includes('unreadable')
-      return isKept ? [] : [[status, kinds, changed(body, change)]]
+      const isStored = status === 'SUCCESS' ? kinds.length === 0 : status === 'PENDING' && kinds.includes('unreadable')
+      return isStored ? [] : [[status, kinds, changed(body, change)]]
     })
     expect(results.flat()).toEqual([])
     await inBatches(orders, async ({ order }) => {

@@ -123,9 +123,9 @@ describe('merchants', () => {
       /^payees +shop\.\*@icici Shop@examplebank$/m,
     )
     expect((await ops('merchants', 'list')).stdout).toContain('shop.*@icici Shop@examplebank')
-    const kept = await update('--payee', 'other@bank')
-    expect(kept).toMatchObject({ payees: ['other@bank'] })
-    expect(await json('merchants', 'list')).toContainEqual(kept)
+    const stored = await update('--payee', 'other@bank')
+    expect(stored).toMatchObject({ payees: ['other@bank'] })
+    expect(await json('merchants', 'list')).toContainEqual(stored)
     expect(await update('--payee', 'default')).toMatchObject({ payees: [] })
     const [last] = (await json('audit', '--mid', mid)).filter((row: { arguments: { payee?: string[] } }) =>
       row.arguments.payee?.includes('shop.*@icici'),

@@ -53,7 +53,7 @@ const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
 /** Tries mobile numbers against the stored hash of the request, as an attacker with a copy of the table would. */
 async function guessMobile(orderId: string): Promise<string | undefined> {
   const row = await rowOf(orderId)
-  const kept = Object.values(row).filter(Buffer.isBuffer)
+  const stored = Object.values(row).filter(Buffer.isBuffer)
   const candidates = Array.from({ length: 1_000 }, (_, i) => String(123_456_000 + i).padStart(10, '0'))
   return candidates.find((mobile) => {
     const { mid, merchant_order_id: own, redirect_url, note } = row
@@ -61,7 +61,7 @@ async function guessMobile(orderId: string): Promise<string | undefined> {
     const fields = { mid, amount, ...(own !== orderId && { order_id: own }), redirect_url, note }
     const customer = { customer_name: 'Asha Rao', customer_email: 'asha@example.in', customer_mobile: mobile }
     const guess = readIdempotency(row.idempotency_key, 'createPaymentIntent', { ...fields, ...customer })
-    return kept.some((bytes) => bytes.equals(guess?.fingerprint as Buffer))
+    return stored.some((bytes) => bytes.equals(guess?.fingerprint as Buffer))
   })
 }
 
@@ -282,8 +282,8 @@ describe('payments forget-customers', () => {
     const { rows } = await service.db.query(
       'select c::text, o::text from audit_commands c left join audit_outcomes o using (audit_id)',
     )
-    const kept = JSON.stringify([JSON.parse(stdout), rows])
-    expect(kept).not.toMatch(/canary|9898989898/)
+    const stored = JSON.stringify([JSON.parse(stdout), rows])
+    expect(stored).not.toMatch(/canary|9898989898/)
     expect(JSON.parse(stdout).slice(-2)).toEqual([
       expect.objectContaining({ arguments: { email: 'withheld' }, outcome: 'done', detail: { forgotten: 0 } }),
       expect.objectContaining({ arguments: { mobile: 'withheld' }, outcome: 'done', detail: { forgotten: 0 } }),

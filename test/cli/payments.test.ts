@@ -72,8 +72,8 @@ describe('payments confirm', () => {
 
     const reported = { toldBy: 'meera', note: 'paid by mother too' }
     const twice = confirm(orderId, '523504870450', '--double', '--by', reported.toldBy, '--note', reported.note)
-    const kept = { status: 'SUCCESS', changed: false, exception: 'double payment' }
-    expect(await json(...twice)).toEqual({ orderId, ...kept })
+    const stored = { status: 'SUCCESS', changed: false, exception: 'double payment' }
+    expect(await json(...twice)).toEqual({ orderId, ...stored })
     const { utr, exceptions } = await json('show', '--order-id', orderId)
     const exception = { kind: 'double payment', status: 'SUCCESS', utr: '523504870450', ...reported }
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])

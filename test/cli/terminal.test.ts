@@ -89,7 +89,7 @@ describe('terminal control characters in foreign text', () => {
     [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
   ])(
     'ops %j prints stored text without control characters, and escapes them in JSON without loss',
-    async (args, kept) => {
+    async (args, stored) => {
       const text = await ops(args)
       expect(text).toMatchObject({ code: 0, stderr: '' })
       expect(text.stdout).not.toMatch(OBEYED)
@@ -97,7 +97,7 @@ describe('terminal control characters in foreign text', () => {
       expect(stdout).not.toMatch(OBEYED)
       expect(stdout.trimEnd()).not.toContain('\n')
       const value = JSON.stringify(JSON.parse(stdout))
-      if (kept !== undefined) expect(value).toContain(kept)
+      if (stored !== undefined) expect(value).toContain(stored)
     },
   )
 

@@ -54,7 +54,7 @@ async function tryDeployments(): Promise<boolean> {
       console.error(error)
       return [{ promise: 'the section completes', found: String(error), kept: false }]
     })
-    broken += checks.filter(({ kept }) => !kept).length
+    broken += checks.filter(({ kept: stored }) => !stored).length
     print(name, checks)
   }
   const seconds = Math.round((performance.now() - startedAt) / 1000)
@@ -70,7 +70,8 @@ async function tryDeployments(): Promise<boolean> {
 
 function print(section: string, checks: Check[]): void {
   console.log(`\n| ${section} | result | |\n|---|---|---|`)
-  for (const { promise, found, kept } of checks) console.log(`| ${promise} | ${found} | ${kept ? 'kept' : 'BROKEN'} |`)
+  for (const { promise, found, kept: stored } of checks)
+    console.log(`| ${promise} | ${found} | ${stored ? 'kept' : 'BROKEN'} |`)
 }
 
 /** Prints the errors of failed requests in the instances' log, each error once. */

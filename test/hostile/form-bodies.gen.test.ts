@@ -89,9 +89,9 @@ describe('form body', () => {
         const order_id = `${unique('o')}${order}`
         const { status } = await post(CREATE, form(intentFields(target.mid, { order_id, note, customer_name })))
         const expected = {
-          order_id: kept(order_id, 64),
-          note: kept(unbroken(note), 255),
-          name: kept(customer_name, 100),
+          order_id: stored(order_id, 64),
+          note: stored(unbroken(note), 255),
+          name: stored(customer_name, 100),
         }
         const isGood = Object.values(expected).every((value) => value !== undefined)
         expect(status).toBe(isGood ? 200 : 400)
@@ -111,7 +111,7 @@ describe('form body', () => {
 })
 
 /** The stored form of a text of 1 to `max` characters, which is trimmed; undefined if it is rejected. */
-function kept(text: string, max: number): string | undefined {
+function stored(text: string, max: number): string | undefined {
   const trimmed = text.replace(/^\p{Zs}+/u, '').replace(/\p{Zs}+$/u, '')
   const size = Array.from(trimmed).length
   return size >= 1 && size <= max && !/\p{Cc}/u.test(trimmed) ? trimmed : undefined

@@ -106,10 +106,10 @@ describe('generated UPI links', () => {
         const query = forApps.intent.slice(PREFIXES.intent.length)
         for (const [app, prefix] of Object.entries(PREFIXES))
           same(forApps[app as keyof typeof PREFIXES], prefix + query)
-        const note = hold(forApps.intent, payment, { mode: '04', QRexpire: inIndia(expiresAt) })
+        const note = expectValid(forApps.intent, payment, { mode: '04', QRexpire: inIndia(expiresAt) })
         const forQr = upiQrLink(payment)
         const times = { QRts: inIndia(payment.createdAt), QRexpire: inIndia(expiresAt) }
-        const noteInQr = hold(forQr, payment, { mode: '22', qrMedium: '06', ...times })
+        const noteInQr = expectValid(forQr, payment, { mode: '22', qrMedium: '06', ...times })
         // A non-ASCII note would make the QR too dense.
         same(noteInQr ?? 'none', /^[ -~]+$/.test(note ?? '') ? (note ?? '') : 'none')
       }),
@@ -165,7 +165,7 @@ describe('generated UPI links', () => {
           expect(link).toMatchObject({ ...expected, mode: '04', qrMadeAt: undefined, note: links[0]?.note })
         }
         const tn = links[0]?.note ?? ''
-        holdNote(tn, note)
+        expectNote(tn, note)
 
         const image = await get(dynamicQR?.slice(PUBLIC_URL.length) ?? '')
         const qr = readUntilExpiry(decodePng(image.rawPayload) ?? '', readUpiQr)
@@ -182,7 +182,7 @@ describe('generated UPI links', () => {
  * Parses `link` in two ways that are independent of the code that built it, and compares both with the expected values.
  * Returns its note, which only a QR may lack.
  */
-function hold(
+function expectValid(
   link: string,
   { orderId, amount, note, payee }: Payment,
   rest: Record<string, string>,
@@ -215,7 +215,7 @@ function hold(
     ...others,
   }
   same(JSON.stringify(split), JSON.stringify(Object.entries(expected)))
-  if (tn !== undefined) holdNote(tn, note)
+  if (tn !== undefined) expectNote(tn, note)
   return tn
 }
 
@@ -223,11 +223,11 @@ function hold(
  * Checks that `tn` is a prefix of the note without the characters that apps reject: never empty, never too long, never
  * another text.
  */
-function holdNote(tn: string, note: string): void {
+function expectNote(tn: string, note: string): void {
   const size = Array.from(tn).length
   if (size < 1 || size > 50 || /[^\p{L}\p{M}\p{N} .,_:-]/u.test(tn)) throw new Error(`a bad tn: ${JSON.stringify(tn)}`)
-  const kept = Array.from(note, (c) => (/[\p{L}\p{M}\p{N}.,_:-]/u.test(c) ? c : ' ')).join('')
-  const words = kept.split(' ').filter((word) => word !== '')
+  const stored = Array.from(note, (c) => (/[\p{L}\p{M}\p{N}.,_:-]/u.test(c) ? c : ' ')).join('')
+  const words = stored.split(' ').filter((word) => word !== '')
   same(words.join(' ').slice(0, tn.length), words.length > 0 ? tn : '')
   if (words.length === 0) same(tn, 'Payment')
 }

@@ -208,7 +208,7 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
 }
 
 /** Checks that the stored facts match the results that the sources and the merchant received. */
-function expectKept({ intents, payments, exceptions, attempts }: Stored, learned: Learned[]): void {
+function expectStored({ intents, payments, exceptions, attempts }: Stored, learned: Learned[]): void {
   for (const { action, reported, response } of learned) {
     const reason = JSON.stringify({ action, reported, response })
     if (response !== undefined && 'order' in action) {
@@ -226,22 +226,25 @@ function expectKept({ intents, payments, exceptions, attempts }: Stored, learned
       const { by, status, utr } = action
       const order = String(action.order)
       const isPaidBy = where(intents, { order, status: 'SUCCESS' })[0]?.utr
-      const isKept = where(exceptions, { order, kind: reported, status, utr }).length === 1
+      const isStored = where(exceptions, { order, kind: reported, status, utr }).length === 1
       expect(reported === 'amount differs', reason).toBe(action.amount === 201)
       switch (reported) {
         case 'amount differs':
           // A mistyped confirmation by the operator is not stored.
-          if (!by.startsWith('operator')) expect(isKept, reason).toBe(true)
+          if (!by.startsWith('operator')) expect(isStored, reason).toBe(true)
           break
         case 'UTR of another order':
-          expect([isKept, where(payments, { utr }).map((row) => row.order === order)], reason).toEqual([true, [false]])
+          expect([isStored, where(payments, { utr }).map((row) => row.order === order)], reason).toEqual([
+            true,
+            [false],
+          ])
           break
         case 'double payment':
           expect([undefined, utr], reason).not.toContain(isPaidBy)
           if (by !== 'operator') expect(where(payments, { order, utr, kind: 'second' }), reason).toHaveLength(1)
           break
         case 'failure after success':
-          expect([isPaidBy === undefined, isKept], reason).toEqual([false, true])
+          expect([isPaidBy === undefined, isStored], reason).toEqual([false, true])
           break
         case 'taken':
           if (status === 'SUCCESS') expect(where(payments, { order, utr }), reason).toHaveLength(1)
@@ -337,7 +340,7 @@ it('a UTR pays once and a success is final, whatever is concurrently reported ab
 
       const found = await stored(merchant, orderIds)
       expectConsistent(found)
-      expectKept(found, learned)
+      expectStored(found, learned)
       expectOneChange(learned)
       await expectStatuses(merchant, orderIds)
       for (const { action, reported } of learned) {

@@ -48,14 +48,14 @@ describe('fields of createPaymentIntent', () => {
     ).toEqual([])
 
     await forgetCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
-    const kept = JSON.stringify(await rowOf(orderId))
-    const left = Object.entries(CANARY_CUSTOMER).flatMap(([name, value]) => (kept.includes(value) ? [name] : []))
+    const saved = JSON.stringify(await rowOf(orderId))
+    const left = Object.entries(CANARY_CUSTOMER).flatMap(([name, value]) => (saved.includes(value) ? [name] : []))
     expect(left, 'not forgotten: see FORGOTTEN_COLUMNS in src/gateway/payments/forget-customers.ts').toEqual([])
   })
 })
 
 /** Columns that forget-customers does not empty: the guide tells merchants to put no personal data into them. */
-const KEPT_COLUMNS = `mid order_id merchant_order_id idempotency_key redirect_url note created_at expires_at
+const RETAINED_COLUMNS = `mid order_id merchant_order_id idempotency_key redirect_url note created_at expires_at
   amount_paise payee_vpa payee_name payee_mcc status utr event_sequence failure_reported_at cancelled_at unreadable_at`.split(
   /\s+/,
 )
@@ -67,7 +67,7 @@ it('every column of payment_intents is listed as retained or erased by forget-cu
   )
   const help =
     'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or in KEPT_COLUMNS above'
-  expect([...KEPT_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
+  expect([...RETAINED_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
 it.each(FORGOTTEN_COLUMNS)('the operator manual states that forget-customers erases %s', (column) => {

@@ -63,7 +63,7 @@ describe('a payment that only the daily transaction report contains, after its o
   const failureReportedAt = async ({ orderId }: Order) =>
     (await service.db.query('select failure_reported_at from payment_intents where order_id = $1', [orderId])).rows[0]
       .failure_reported_at
-  const untilKept = (order: Order) => vi.waitFor(async () => expect(await failureReportedAt(order)).not.toBeNull())
+  const untilStored = (order: Order) => vi.waitFor(async () => expect(await failureReportedAt(order)).not.toBeNull())
   const deliver = ({ mid }: Order) =>
     service.db.query('update webhook_deliveries set delivered_at = now(), due_at = null where mid = $1', [mid])
 
@@ -126,7 +126,7 @@ describe('a payment that only the daily transaction report contains, after its o
       async (order) => {
         end()
         expect(await checkStatus(order, path)).toBe('FAIL')
-        await untilKept(order)
+        await untilStored(order)
       },
     ]),
     [
@@ -176,7 +176,7 @@ describe('a payment that only the daily transaction report contains, after its o
     const order = await givenUp()
     end()
     await checkStatus(order)
-    await untilKept(order)
+    await untilStored(order)
     const first = service.clock.now()
     service.clock.advance(60)
     await checkStatus(order)

@@ -19,12 +19,12 @@ beforeAll(async () => {
 
 /** An instance that searches each minute; returns the number of exceptions that a search has stored. */
 function startLooking(of: Pick<TestService, 'pools' | 'clock'> = service) {
-  let kept = 0
-  const { findQueues } = comparisonJobs(of.pools.due, of.clock.now, () => kept++)
+  let saved = 0
+  const { findQueues } = comparisonJobs(of.pools.due, of.clock.now, () => saved++)
   return async () => {
-    const before = kept
+    const before = saved
     await findQueues()
-    return kept - before
+    return saved - before
   }
 }
 
@@ -43,7 +43,7 @@ async function neighbours() {
   return { one, other }
 }
 
-async function kept(utr: string) {
+async function saved(utr: string) {
   const { rows } = await service.db.query(
     `select mid, order_id as "orderId", kind, (amount_paise * 0.01)::text as amount, status, paid_at as "paidAt", received_at as "receivedAt"
        from payment_exceptions
@@ -74,7 +74,7 @@ describe('a UTR that pays orders of two merchants', () => {
         ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
         ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
       }
-      expect(await kept(utr)).toEqual([exception])
+      expect(await saved(utr)).toEqual([exception])
       service.clock.advance(1)
       for (const { orderId, mid, key } of [earlier, later]) {
         expect(await pay(orderId, utr)).toEqual(RECORDED)
@@ -82,7 +82,7 @@ describe('a UTR that pays orders of two merchants', () => {
         expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
       }
       expect(await look()).toBe(0)
-      expect(await kept(utr)).toEqual([exception])
+      expect(await saved(utr)).toEqual([exception])
     },
   )
 
@@ -94,9 +94,9 @@ describe('a UTR that pays orders of two merchants', () => {
       pairs.flatMap(({ one, other, utr }) => [other, one].map(({ orderId }) => pay(orderId, utr))),
     )
     expect(responses).toEqual(responses.map(() => RECORDED))
-    const kepts = await Promise.all(Array.from({ length: 3 }, look))
-    for (const { other, utr } of pairs) expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
-    expect(kepts.reduce((sum, kept) => sum + kept)).toBe(20)
+    const storedSets = await Promise.all(Array.from({ length: 3 }, look))
+    for (const { other, utr } of pairs) expect(await saved(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
+    expect(storedSets.reduce((sum, saved) => sum + saved)).toBe(20)
   })
 
   // On Citus, a lock that is awaited on a worker is not visible.
@@ -125,7 +125,7 @@ describe('a UTR that pays orders of two merchants', () => {
         blocker.release(true)
       }
       expect(await look()).toBe(1)
-      expect(await kept(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
+      expect(await saved(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
     },
   )
 
@@ -140,7 +140,7 @@ describe('a UTR that pays orders of two merchants', () => {
     await pay(other.orderId, utr)
     await pay(other.orderId, second)
     expect(await look()).toBe(2)
-    const kinds = async (of: string) => (await kept(of)).map(({ mid, kind }) => `${mid} ${kind}`).sort()
+    const kinds = async (of: string) => (await saved(of)).map(({ mid, kind }) => `${mid} ${kind}`).sort()
     expect(await kinds(utr)).toEqual([KIND, 'late payment'].map((kind) => `${other.mid} ${kind}`))
     expect(await kinds(second)).toEqual(
       [`${one.mid} double payment`, ...[KIND, 'double payment'].map((kind) => `${other.mid} ${kind}`)].sort(),
@@ -154,7 +154,7 @@ describe('a UTR that pays orders of two merchants', () => {
     const csv = Readable.from([`order_id,status,utr,amount,paid_at\n${lines.join('')}`])
     expect(await importDayFile(service.db, csv, service.clock)).toMatchObject({ recorded: 2 })
     expect(await look()).toBe(1)
-    expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
+    expect(await saved(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
   })
 
   it('a running service stores and counts the exception of a UTR of two merchants within about a minute', async () => {
@@ -193,9 +193,9 @@ describe('search for UTRs of two merchants', () => {
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')
     expect(await startLooking()()).toBe(2)
-    expect(await kept(old)).toEqual([])
+    expect(await saved(old)).toEqual([])
     const receivedAt = service.clock.now()
-    const exceptions = (await kept(found)).sort((a, b) => (a.orderId < b.orderId ? -1 : 1))
+    const exceptions = (await saved(found)).sort((a, b) => (a.orderId < b.orderId ? -1 : 1))
     expect(exceptions).toEqual(
       ['2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z'].map((orderId) => ({
         ...{

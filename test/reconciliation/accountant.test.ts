@@ -41,13 +41,13 @@ beforeAll(async () => {
   await pay('P1', '2026-10-05', '1001')
   await pay('P2', '2026-10-05', '1002')
   await pay('P3', '2026-10-30', '1003')
-  const kept = { amount: 195_28, fee: 4_00, tax: 72 }
+  const saved = { amount: 195_28, fee: 4_00, tax: 72 }
   const row = (utr: string, day: string, more: Partial<Row>): Row => ({ mid, utr, day, amount: 200_00, ...more })
   const rows = [
-    row('P0', '2026-10-01', { ...kept, reference: 'BANK1' }),
-    row('P1', '2026-10-06', { ...kept, reference: 'BANK2' }),
-    row('P2', '2026-10-06', { ...kept, reference: 'BANK2' }),
-    row('PX', '2026-10-06', { ...kept, reference: 'BANK2' }),
+    row('P0', '2026-10-01', { ...saved, reference: 'BANK1' }),
+    row('P1', '2026-10-06', { ...saved, reference: 'BANK2' }),
+    row('P2', '2026-10-06', { ...saved, reference: 'BANK2' }),
+    row('PX', '2026-10-06', { ...saved, reference: 'BANK2' }),
     row('E1', '2026-10-08', { amount: -50_00, paymentUtr: 'P1', reference: 'BANK3' }),
     row('E2', '2026-10-08', { amount: -200_00, paymentUtr: 'P2', reference: 'BANK3' }),
   ]

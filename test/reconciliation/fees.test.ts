@@ -43,7 +43,7 @@ async function pay(utr: string, day: string): Promise<void> {
   })
 }
 
-const kept = (fee: number, tax: number, gross = 200_00) => ({ amount: gross - fee - tax, fee, tax })
+const stored = (fee: number, tax: number, gross = 200_00) => ({ amount: gross - fee - tax, fee, tax })
 
 /** Stores payments, and settlement lines on `day` with the fee and tax that the bank deducted. */
 async function settle(paidOn: string, day: string, rows: Record<string, Partial<Row>>): Promise<void> {
@@ -53,14 +53,18 @@ async function settle(paidOn: string, day: string, rows: Record<string, Partial<
 }
 
 it('reconcile fees lists a line that exceeds the contract by two paise, but not one that exceeds it by one paisa or states no fee', async () => {
-  await settle('2026-10-01', '2026-10-05', { BEFORE: kept(10_00, 1_80) })
+  await settle('2026-10-01', '2026-10-05', { BEFORE: stored(10_00, 1_80) })
   expect(await setFees('2026-10-06', '--fee', '1.8', '--tax', '18')).toMatchObject({
     fees: [{ acquirer: 'direct', since: '2026-10-06', fee: '1.80', tax: '18.00' }],
   })
   // 1.8 % of 200.00 is 3.60, and 18 % of that is 0.648.
   await settle('2026-10-05', '2026-10-06', {
-    ...{ EXACT: kept(3_60, 65), PAISA: kept(3_61, 65), TWO: kept(3_61, 66), NOTHING: {}, LESS: kept(1_00, 18) },
-    ...{ HALF: kept(100_00, 0), NOTAX: { amount: 196_00, fee: 4_00 }, FAILED: { ...kept(9_00, 0), status: 'FAILED' } },
+    ...{ EXACT: stored(3_60, 65), PAISA: stored(3_61, 65), TWO: stored(3_61, 66), NOTHING: {}, LESS: stored(1_00, 18) },
+    ...{
+      HALF: stored(100_00, 0),
+      NOTAX: { amount: 196_00, fee: 4_00 },
+      FAILED: { ...stored(9_00, 0), status: 'FAILED' },
+    },
   })
   expect(await excessOn('2026-10-20')).toEqual(['HALF 95.75', 'TWO 0.02'])
   const { fees, total } = await feesOn('2026-10-20')
@@ -74,7 +78,11 @@ it('reconcile fees lists a line that exceeds the contract by two paise, but not 
 it('reconcile fees computes the allowed fee from the payment, or from the line if it names no known payment', async () => {
   await setFees('2026-10-01', '--fee', '1.8', '--tax', '18')
   await pay('PART', '2026-10-05')
-  const lines = { PART: kept(3_60, 65, 100_00), TOTAL: kept(10_80, 1_94, 600_00), MORE: kept(10_84, 1_94, 600_00) }
+  const lines = {
+    PART: stored(3_60, 65, 100_00),
+    TOTAL: stored(10_80, 1_94, 600_00),
+    MORE: stored(10_84, 1_94, 600_00),
+  }
   const rows = Object.entries(lines).map(([utr, line]) => ({ mid, utr, day: '2026-10-06', ...line }))
   await importRows(db, rows, at('2026-10-06'))
   expect((await feesOn('2026-10-20')).fees).toMatchObject([
@@ -84,7 +92,7 @@ it('reconcile fees computes the allowed fee from the payment, or from the line i
 
 it('reconcile fees lists a fee above the contract as text and CSV, and reconcile reports no discrepancy', async () => {
   await setFees('2026-10-01', '--fee', '1.8', '--tax', '18')
-  await settle('2026-10-05', '2026-10-06', { DEAR: kept(4_00, 72) })
+  await settle('2026-10-05', '2026-10-06', { DEAR: stored(4_00, 72) })
   const report = await jsonOn('2026-10-20', 'reconcile', '--month', '2026-10', '--mid', mid)
   expect(report).toMatchObject({ balances: true, merchants: [{ differences: [] }] })
   const list = ['reconcile', 'fees', '--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
@@ -98,11 +106,11 @@ it('reconcile fees lists a fee above the contract as text and CSV, and reconcile
 
 it('reconcile fees applies the contract that is valid on the day of each line', async () => {
   await setFees('2026-10-01', '--fee', '2', '--tax', '18')
-  await settle('2026-10-05', '2026-10-06', { CHEAP: kept(4_00, 72), DEAR: kept(5_00, 90) })
+  await settle('2026-10-05', '2026-10-06', { CHEAP: stored(4_00, 72), DEAR: stored(5_00, 90) })
   await setFees('2026-11-03', '--fee', '1', '--tax', '18')
-  await settle('2026-11-02', '2026-11-03', { NEXT: kept(4_00, 72) })
+  await settle('2026-11-02', '2026-11-03', { NEXT: stored(4_00, 72) })
   await setFees('2026-11-21', '--fee', 'none')
-  await settle('2026-11-20', '2026-11-21', { FREE: kept(100_00, 0) })
+  await settle('2026-11-20', '2026-11-21', { FREE: stored(100_00, 0) })
   expect(await excessOn('2026-11-25')).toEqual(['DEAR 1.18'])
   expect(await excessOn('2026-11-25', '2026-11')).toEqual(['NEXT 2.36'])
 })
@@ -116,7 +124,11 @@ it("reconcile fees applies the contract of each acquirer according to the line's
     `insert into merchant_fees values ($1, 'setu', '2026-10-01', 1, 18), ($1, 'cashfree', '2026-10-01', 2, 18)`,
     [mid],
   )
-  await settle('2026-10-05', '2026-10-06', { SETU: kept(4_00, 72), CASHFREE: kept(4_00, 72), UNKNOWN: kept(4_00, 72) })
+  await settle('2026-10-05', '2026-10-06', {
+    SETU: stored(4_00, 72),
+    CASHFREE: stored(4_00, 72),
+    UNKNOWN: stored(4_00, 72),
+  })
   await db.query(`update settlements set account = 'setu:acme' where mid = $1 and utr = 'SETU'`, [mid])
   await db.query(`update settlements set account = 'cashfree' where mid = $1 and utr = 'CASHFREE'`, [mid])
   expect(await excessOn('2026-10-20')).toEqual(['SETU 2.36'])

@@ -81,11 +81,11 @@ it('reconcile payouts includes the fee and tax of deductions, whether charged fo
     istMoment('2026-10-12', '12:00:00'),
   )
   const lost = ['--from', '2026-10-12', '--to', '2026-10-12', '--mid', mid]
-  const kept = { fee: '30.00', tax: '5.40' }
+  const stored = { fee: '30.00', tax: '5.40' }
   const { payouts } = await json(...lost)
-  expect(payouts).toMatchObject([{ gross: '200.00', ...kept, deductions: '-400.00', net: '-235.40' }])
+  expect(payouts).toMatchObject([{ gross: '200.00', ...stored, deductions: '-400.00', net: '-235.40' }])
   const { merchants } = await opsOn(() => url, ['reconcile']).json(...lost)
-  expect(merchants[0].total).toMatchObject(kept)
+  expect(merchants[0].total).toMatchObject(stored)
 })
 
 it('reconcile payouts lists two merchants with the same bank reference as two payouts', async () => {

@@ -483,8 +483,8 @@ describe('ops reconcile', () => {
       expect(read).toMatchObject({ code: 0, stderr: '' })
       expect(read.stdout).toBe((await ops(...days, ...more)).stdout)
     }
-    const kept = `select from payment_exceptions where utr = $1`
-    expect((await db.query(kept, [`SHARED${mid}`])).rowCount).toBe(0)
+    const stored = `select from payment_exceptions where utr = $1`
+    expect((await db.query(stored, [`SHARED${mid}`])).rowCount).toBe(0)
     await db.query(`drop owned by ${role}; drop role ${role}`)
   })
 

@@ -95,18 +95,18 @@ Total,,,24.15,4.35,"1,01,450.50",,,
   })
 
   it('settlements import --layout adds up several fee or tax columns, and drops the minus sign of deducted amounts', async () => {
-    const [kept, given, broken] = [newRrn(), newRrn(), newRrn()]
+    const [saved, given, broken] = [newRrn(), newRrn(), newRrn()]
     const { fee, tax, ...others } = ACQUIRER
     const more = ['fee=-MDR', 'fee=-Platform Fee', 'tax=-CGST', 'tax=-SGST', 'tax=-IGST']
     const flags = [...more.flatMap((pair) => ['--column', pair]), '--status', 'SUCCESS', '--mid', mid]
     const layout = await newLayout(others, '--date', 'dd-mm-yyyy', ...flags)
     const header = 'UPI RRN,Settlement UTR,MDR,Platform Fee,CGST,SGST,IGST,Net Amount,Settled On,Status'
     const file = `${header}
-${kept},B1,-3.50,-0.50,-0.36,-0.36,,95.28,06-08-2026,Success
+${saved},B1,-3.50,-0.50,-0.36,-0.36,,95.28,06-08-2026,Success
 ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
 `
     expect(await imported(layout, file)).toMatchObject({ inserted: 2 })
-    expect(await stored(kept)).toMatchObject({ amount: '95.28', fee: '4.00', tax: '0.72' })
+    expect(await stored(saved)).toMatchObject({ amount: '95.28', fee: '4.00', tax: '0.72' })
     expect(await stored(given)).toMatchObject({ amount: '-95.28', fee: '-4.00', tax: '-0.72' })
     const wrong = `${header}\n${broken},B1,3.50,0,-0.36,-0.3x,,95.28,06-08-2026,Success\n`
     expect((await imported(layout, wrong)).stderr).toMatch(/line 2: CGST \+ SGST \+ IGST \(tax\) must be rupees with/)

@@ -107,8 +107,12 @@ const withSecond = ({ payouts }: Shop, change: (line: Line) => Line[]) =>
 describe('a complete statement', () => {
   it('statements import marks every payout as received, with its day and statement line', async () => {
     const shop = await newShop()
-    const { statement: number, kept, coversTo } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
-    expect({ kept, coversTo }).toEqual({ kept: 4, coversTo: '2026-08-24' })
+    const {
+      statement: number,
+      kept: stored,
+      coversTo,
+    } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
+    expect({ kept: stored, coversTo }).toEqual({ kept: 4, coversTo: '2026-08-24' })
     const { payouts, total } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
     expect(payouts[1]).toMatchObject({
       net: '1004.00',

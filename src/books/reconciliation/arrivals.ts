@@ -5,7 +5,7 @@ import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy, discrepancyId } from '../ledger/discrepancies.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { keptSince } from '../statements/import.ts'
+import { retainedSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
   type Arrival,
@@ -144,9 +144,9 @@ function coveredFor(
   bankDays: BankDays,
 ): Days[] {
   const last = statements.findLast(({ at }) => at < recordedAt)
-  const kept = last ? keptSince(last.at, bankDays) : ''
+  const stored = last ? retainedSince(last.at, bankDays) : ''
   return statements.flatMap(({ from, to, at }) =>
-    to === null ? [] : [{ from: at < recordedAt && from < kept ? kept : from, to }],
+    to === null ? [] : [{ from: at < recordedAt && from < stored ? stored : from, to }],
   )
 }
 

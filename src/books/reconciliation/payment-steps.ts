@@ -55,9 +55,9 @@ function ofException(exception: PaymentException): Step[] {
     resolvedAt,
   } = exception
   const facts = [status, utr && `UTR ${utr}`, amount !== null && toIndianRupees(amount), note].filter((fact) => fact)
-  const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: reportedBy }
-  if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
-  return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
+  const stored = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: reportedBy }
+  if (resolvedAt === null) return [{ ...stored, what: `${stored.what}; still open` }]
+  return [stored, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
 }
 
 function ofRefund(refund: Refund): Step[] {
@@ -96,9 +96,9 @@ function ofWebhook({
 }
 
 function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {
-  const kept = [fee !== null && `fee ${toIndianRupees(fee)}`, tax !== null && `tax ${toIndianRupees(tax)}`].filter(
+  const stored = [fee !== null && `fee ${toIndianRupees(fee)}`, tax !== null && `tax ${toIndianRupees(tax)}`].filter(
     (part) => part,
   )
-  const what = [`settled: ${status}, UTR ${utr}, ${toIndianRupees(amount)}`, ...kept].join(', ')
+  const what = [`settled: ${status}, UTR ${utr}, ${toIndianRupees(amount)}`, ...stored].join(', ')
   return { at: initiatedAt, what, by: 'bank' }
 }

@@ -66,12 +66,12 @@ export function rowMoneyReader({ columns }: Layout) {
     const whole = gross === undefined ? undefined : exactPaise(gross)
     if (gross !== undefined && whole === undefined) errors.push(`${called('gross')} ${RUPEES_RULE}`)
     if (errors.length > 0 || amount === undefined) return { errors }
-    const kept = share({ amount, gross: whole, fee, tax })
-    return typeof kept === 'string' ? { errors: [kept] } : { value: { amount, ...kept } }
+    const stored = share({ amount, gross: whole, fee, tax })
+    return typeof stored === 'string' ? { errors: [stored] } : { value: { amount, ...stored } }
   }
 
   /** Returns fee and tax in paise, or the error message. */
-  function share({ amount, gross, fee, tax }: Stated): Kept | string {
+  function share({ amount, gross, fee, tax }: Stated): Stored | string {
     const isAbove = [fee, tax].some((one) => one !== undefined && one.paise >= 0 && !isZero(one))
     // Files with signs write the fee of a debit without one, so it may have been charged or refunded; only the gross amount
     // shows which.
@@ -96,12 +96,12 @@ export function rowMoneyReader({ columns }: Layout) {
 
 /** Amounts of a row as the file states them; fee and tax may contain fractions of a paisa. */
 type Stated = { amount: Paise; gross: Paise | undefined; fee: Units | undefined; tax: Units | undefined }
-type Kept = { fee: Paise | undefined; tax: Paise | undefined; isRounded: boolean }
+type Stored = { fee: Paise | undefined; tax: Paise | undefined; isRounded: boolean }
 
 /**
  * Rounds fee and tax so that amount, fee and tax add up to the gross amount. Returns undefined if no rounding achieves that.
  */
-function settle({ amount, gross, fee, tax }: Stated): Kept | undefined {
+function settle({ amount, gross, fee, tax }: Stated): Stored | undefined {
   const rounded = { fee: fee && roundedPaise(fee), tax: tax && roundedPaise(tax) }
   if (gross !== undefined) {
     if (tax !== undefined) rounded.tax = gross - amount - (rounded.fee ?? 0)

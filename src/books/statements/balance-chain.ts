@@ -6,7 +6,7 @@ import type { Paise } from '../../platform/money.ts'
  * than 100 MB.
  */
 const MOST_LINES_IN_ANY_ORDER = 25_000
-const DOUBTS_KEPT = 20
+const DOUBTS_STORED = 20
 
 /**
  * Checks each statement line against the balance after it: a missing, duplicated or truncated line breaks the chain of
@@ -59,7 +59,7 @@ export function createBalanceChain() {
      * Records a possible error above line `above`. It is reported only if the balances do not prove that the file is complete.
      */
     doubt(doubt: Doubt): void {
-      if (doubts.length < DOUBTS_KEPT) doubts.push(doubt)
+      if (doubts.length < DOUBTS_STORED) doubts.push(doubt)
     },
 
     /**

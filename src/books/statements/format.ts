@@ -80,10 +80,10 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const references = new Set(
       fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
     )
-    const isKept =
+    const isRetained =
       amount !== 0 &&
       (day >= matchedBefore || known.amounts.has(amount) || [...references].some((one) => known.references.has(one)))
-    return { value: isKept ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
+    return { value: isRetained ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
   }
 
   const dayAt = ours.indexOf('day')

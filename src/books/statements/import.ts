@@ -16,7 +16,7 @@ import { type KnownPayouts, type Moved, statementFile } from './format.ts'
 import { comparable } from './references.ts'
 
 /** Bank days after which a line that matches no payout is deleted. */
-const KEPT_BANK_DAYS = 10
+const RETAINED_BANK_DAYS = 10
 /** An acquirer may list a payout some days before or after the transfer. */
 const LISTED_WITHIN_DAYS = 31
 /** Longest gap without lines between two statements where the second begins with the closing balance of the first. */
@@ -70,16 +70,16 @@ export async function importStatement(
 ): Promise<ImportedStatement> {
   await lockForImport(client, 'statement_imports')
   const importId = await nextImportId(client, 'statement_imports')
-  const matchedBefore = keptSince(now, bankDays)
+  const matchedBefore = retainedSince(now, bankDays)
   const known = await knownPayouts(client, mids, from)
   const { format, balances, moved } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
-  let [kept, linesRead] = [0, 0]
+  let [stored, linesRead] = [0, 0]
   let proved: Proved | undefined
 
   const store = async (batch: Batch): Promise<LineError[]> => {
     linesRead += batch.lineCount
-    kept += batch.rowCount
+    stored += batch.rowCount
     watching.onProgress?.(linesRead)
     if (batch.rowCount > 0) await pipeline([batch.rows], client.query(copyFrom(COPY)))
     if (!batch.isLast || !balances) return []
@@ -105,7 +105,7 @@ export async function importStatement(
       account,
       coversFrom,
       coversTo,
-      kept,
+      kept: stored,
       newestDay,
       closingPaise,
     },
@@ -117,7 +117,7 @@ export async function importStatement(
     references: [...known.references],
     amounts: [...known.amounts],
   })
-  return { statement: importId, kept, coversFrom, coversTo, proved, moved }
+  return { statement: importId, kept: stored, coversFrom, coversTo, proved, moved }
 }
 
 type NewStatement = Omit<StoredStatement, 'at' | 'undoneAt' | 'undoneBy'> & {
@@ -164,8 +164,8 @@ const readAdjoining = query<{ day: string | null }, Adjoining>(`
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
 
 /** Returns the day before which an import at `now` stores only lines that match known payouts. */
-export function keptSince(now: Date, { previousBankDay }: BankDays): string {
-  return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, toIstDay(now))
+export function retainedSince(now: Date, { previousBankDay }: BankDays): string {
+  return Array.from({ length: RETAINED_BANK_DAYS }).reduce<string>(previousBankDay, toIstDay(now))
 }
 
 /** Returns the payouts to these merchants that may match lines of the new statement or unmatched stored lines. */

@@ -46,7 +46,7 @@ export type Notifications = {
   /** Returns the orderId for the log. Reads it before validation, because rejected notifications are logged too. */
   orderIdOf: (fields: Fields) => unknown
   /** Returns the part of an unreadable signed body that may be stored, without customer data. */
-  keep: (body: Buffer) => Buffer
+  toStored: (body: Buffer) => Buffer
 }
 
 export const isoTime = z.iso
@@ -248,7 +248,7 @@ export function takeNotifications(app: FastifyInstance, { reports, now, notifier
   // Stores a signed body that is rejected with 400, because it may report money and may never be sent again.
   app.setErrorHandler(async (error, { signedBody, notified }) => {
     if (signedBody && !notified.isDisabled && error instanceof Failure && error.code === 'badRequest') {
-      await reports.saveUnreadable(notified.notifications.keep(signedBody), notified.account, now())
+      await reports.saveUnreadable(notified.notifications.toStored(signedBody), notified.account, now())
     }
     throw error
   })

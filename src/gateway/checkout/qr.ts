@@ -55,7 +55,7 @@ function qr(name: string, format: QrFormat, type: string) {
       description: 'The image.',
       type,
       headers: ['cache-control', 'etag'],
-      mayBeHeld: true,
+      isCacheable: true,
       toBody: (image: Buffer) => image,
     },
     handle: ({ findCheckout, drawQr, now }: Dependencies) => {

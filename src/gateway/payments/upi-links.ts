@@ -94,12 +94,12 @@ function cut(text: string, limit: number): string {
   if (text.length <= limit) return text
   // The segmenter is created at its first use, because loading Intl would delay every start of the service.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
-  let kept = ''
+  let stored = ''
   let size = 0
   for (const { segment } of graphemes.segment(text)) {
     size += [...segment].length
     if (size > limit) break
-    kept += segment
+    stored += segment
   }
-  return kept
+  return stored
 }

@@ -88,8 +88,8 @@ export function changingCommand<S extends z.ZodObject>(
 ): Command {
   return define({ name, summary, ...definition }, true, (input, typed) => {
     const given = Object.entries(typed).filter(([, value]) => value !== undefined)
-    const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
-    const row = { command: name, arguments: Object.fromEntries(kept), makesAudit }
+    const stored = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
+    const row = { command: name, arguments: Object.fromEntries(stored), makesAudit }
     return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
   })
 }

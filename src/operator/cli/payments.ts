@@ -169,11 +169,11 @@ export const paymentCommands = [
       ),
     // The audit must not store the customer data that the command erases.
     audited: { email: withhold, mobile: withhold },
-    async run({ olderThanDays = KEPT_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
+    async run({ olderThanDays = RETAINED_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
       const before = new Date(now.getTime() - olderThanDays * DAY_MS)
       const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
-      const isKeptLongEnough = 'before' in customers && olderThanDays >= KEPT_DAYS
-      const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
+      const isRetainedLongEnough = 'before' in customers && olderThanDays >= RETAINED_DAYS
+      const warnings = olderThanDays < RETAINED_DAYS ? [RETAIN_LONGER] : []
       const found = await withProgress(terminal, (progress) =>
         countCustomers(db, customers, progress('intent found', 'intents found')),
       )
@@ -181,7 +181,7 @@ export const paymentCommands = [
       if (dryRun) return { data: document({ wouldForget: found, warnings }, `Would ${change}.`), warnings }
       if (!asJson)
         for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
-      if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
+      if (found > 0 && !isRetainedLongEnough && !yes) await requireConfirmation(terminal, change)
       const forgotten = await withProgress(terminal, (progress) =>
         forgetCustomers(db, customers, progress('intent erased', 'intents erased')),
       )
@@ -195,8 +195,8 @@ const WHOSE_REPORT =
   'payments import requires --acquirer, because an acquirer account exists: name the account that the report is from, such as ' +
   '--acquirer setu:acme, --acquirer cashfree for the account of the environment, or --acquirer direct'
 
-const KEPT_DAYS = 365
-const KEEP_LONGER =
+const RETAINED_DAYS = 365
+const RETAIN_LONGER =
   'from 13 May 2027 at the latest, rule 8(3) of the DPDP Rules 2025 requires this data to be retained for one year: use 365 days or more'
 
 function describeRecorded(recorded: Recorded | undefined): string {

@@ -18,7 +18,7 @@ export type Response<Result> = {
   /** Response headers of this operation, in addition to those of every response. */
   headers?: readonly string[]
   /** Whether the response has an ETag: a caller with a current copy gets 304. */
-  mayBeHeld?: true
+  isCacheable?: true
   toBody: (result: Result) => unknown
 }
 

@@ -311,9 +311,9 @@ export const NOTIFICATIONS: Case[] = [
       const { orderId } = await newOrder(stage)
       await stage.send(withAmount(stage.notification(orderId), stage, '"much"'))
       const { rows } = await stage.service.db.query("select body from payment_exceptions where kind = 'unreadable'")
-      const kept = rows.map(({ body }) => body).filter((text) => text.includes(orderId))
-      expect(kept).toHaveLength(1)
-      expect(kept[0]).not.toContain('made.up')
+      const saved = rows.map(({ body }) => body).filter((text) => text.includes(orderId))
+      expect(saved).toHaveLength(1)
+      expect(saved[0]).not.toContain('made.up')
     },
   },
   {

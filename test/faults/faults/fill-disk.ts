@@ -41,7 +41,7 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   await sleep(SERVING_MS)
 
   const filler = join(disk, 'filler')
-  const stopFilling = keepFull(filler)
+  const stopFilling = fillAgain(filler)
   const filledAt = performance.now()
   await sleep(FULL_MS)
   stopFilling()
@@ -78,7 +78,7 @@ function mount(path: string): string | undefined {
 }
 
 /** Uses all free space, including space that is freed later, until the returned function is called. */
-function keepFull(path: string): () => void {
+function fillAgain(path: string): () => void {
   const file = openSync(path, 'w')
   const take = () => {
     try {

@@ -80,7 +80,7 @@ const SIGNATURE =
   'Send x-webhook-signature: the base64 HMAC-SHA256 of x-webhook-timestamp followed by the body, without a separator'
 
 /** The fields stored of an unreadable notification. Other fields, and a reason in words, may contain customer data. */
-const KEPT = [
+const STORED = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
 ].filter((name) => name !== 'payment_message' && name !== 'error_details')
@@ -97,5 +97,5 @@ export const cashfreeNotifications = ({ account, notificationSecrets }: Cashfree
   orderIdOf({ data }: Event) {
     return (data?.order ?? data?.refund ?? data?.auto_refund)?.order_id
   },
-  keep: (body) => onlyFields(body, KEPT),
+  toStored: (body) => onlyFields(body, STORED),
 })

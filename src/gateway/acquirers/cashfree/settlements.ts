@@ -145,7 +145,7 @@ function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
 function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event
   const charged = Math.abs(fee ?? 0) + Math.abs(tax ?? 0)
-  const kept = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (takesBack ? -1 : 1)
-  const times = [1, 0, ...(takesBack ? [-1] : [])].find((times) => kept === times * charged) ?? 1
+  const stored = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (takesBack ? -1 : 1)
+  const times = [1, 0, ...(takesBack ? [-1] : [])].find((times) => stored === times * charged) ?? 1
   return { fee: fee && Math.abs(fee) * times, tax: tax && Math.abs(tax) * times }
 }

@@ -90,7 +90,7 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
         if (!isSignedInTime(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
       },
       orderIdOf: ({ orderId }) => orderId,
-      keep: (body) => body,
+      toStored: (body) => body,
     }
   },
 }

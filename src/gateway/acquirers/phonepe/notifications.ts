@@ -37,7 +37,7 @@ const HEX = /^[0-9a-f]{64}$/
 const bytesOf = (header: unknown) => (HEX.test(String(header)) ? Buffer.from(String(header), 'hex') : undefined)
 
 /** The fields stored of an unreadable notification. Other fields may contain customer data. */
-const KEPT = [
+const STORED = [
   ...['event', 'payload', 'merchantId', 'merchantOrderId', 'orderId', 'state', 'amount'],
   ...['merchantRefundId', 'originalMerchantOrderId', 'refundId'],
 ]
@@ -54,5 +54,5 @@ export const phonepeNotifications = ({ notificationSecrets }: PhonepeSettings): 
     if (!notificationSecrets.some(isWordOf)) throw unsigned(SIGNATURE)
   },
   orderIdOf: ({ payload }: Event) => payload?.merchantOrderId ?? payload?.originalMerchantOrderId,
-  keep: (body) => onlyFields(body, KEPT),
+  toStored: (body) => onlyFields(body, STORED),
 })

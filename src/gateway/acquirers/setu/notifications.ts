@@ -54,7 +54,7 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
 const SIGNATURE = 'Send x-setu-signature: the base64 HMAC-SHA256 of the body'
 
 /** The fields stored of an unreadable notification. Other fields, and a reason in words, may contain customer data. */
-const KEPT = [
+const STORED = [
   ...Object.keys(PaymentEvent.shape),
   'eventId',
   'refId',
@@ -71,5 +71,5 @@ export const setuNotifications = ({ account, notificationSecrets }: SetuSettings
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)
   },
   orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
-  keep: (body) => onlyFields(body, KEPT),
+  toStored: (body) => onlyFields(body, STORED),
 })
