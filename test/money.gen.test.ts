@@ -51,8 +51,13 @@ describe('an amount from 1.00 to 500000.00 rupees', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const asJson = JSON.stringify(toJsonNumber(amount))
-        const spelled = [toPlainText(amount), toDecimalText(amount), toIndianText(amount).replace(/[₹,]/g, ''), asJson]
-        expect(spelled.map((text) => SHOP.parse(text))).toEqual(spelled.map(() => amount))
+        const formatted = [
+          toPlainText(amount),
+          toDecimalText(amount),
+          toIndianText(amount).replace(/[₹,]/g, ''),
+          asJson,
+        ]
+        expect(formatted.map((text) => SHOP.parse(text))).toEqual(formatted.map(() => amount))
         expect(SHOP.parse(JSON.parse(asJson))).toBe(amount)
         // Some store software sends four decimals.
         expect([SHOP, shopAmountText, shopRefund].map((of) => of.parse(`${toDecimalText(amount)}00`))).toEqual([

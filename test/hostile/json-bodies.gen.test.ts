@@ -109,9 +109,9 @@ describe('a JSON field that is sent twice', () => {
   it('rejects a JSON field that is sent twice by its name, however it is escaped and whatever is in between', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
-        const spelled = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
+        const formatted = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
         const whole = JSON.stringify({ order_id: 'x', ...fields() })
-        const body = `${whole.slice(0, -1)},"between":${between},"${spelled}" : "1"}`
+        const body = `${whole.slice(0, -1)},"between":${between},"${formatted}" : "1"}`
         const { status, text } = await post(CREATE, body)
         expect([status, JSON.parse(text)]).toEqual([400, errorResponse(400, `${name} must be sent once`)])
       }),

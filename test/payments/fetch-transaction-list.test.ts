@@ -171,7 +171,7 @@ describe('Accept: text/csv', () => {
 
   it('fetchTransactionList returns the records of the JSON list as CSV (RFC 4180), without formulas for spreadsheets', async () => {
     // payMany appends its number to each name.
-    const spelled = new Map<string, (name: string) => string>([
+    const formatted = new Map<string, (name: string) => string>([
       ['1001', (name) => name],
       ['ओम ₹', (name) => name],
       ['back\\slash', (name) => name],
@@ -184,15 +184,15 @@ describe('Accept: text/csv', () => {
       ),
     ])
     await payMany(
-      spelled.size,
+      formatted.size,
       '2025-09-09T00:00:00Z',
-      [...spelled.keys()].map((name) => `${name} c`),
+      [...formatted.keys()].map((name) => `${name} c`),
     )
     const { data } = (await own('09-09-2025', '09-09-2025')).body
-    expect(data).toHaveLength(spelled.size)
+    expect(data).toHaveLength(formatted.size)
     const records = data.map((record: Record<string, string>) => {
       const name = record.order_id as string
-      const order_id = spelled.get(name.slice(0, name.lastIndexOf(' c ')))?.(name)
+      const order_id = formatted.get(name.slice(0, name.lastIndexOf(' c ')))?.(name)
       return `${Object.values({ ...record, order_id })}\r\n`
     })
     expect(await csv('09-09-2025')).toBe(HEADER + records.join(''))

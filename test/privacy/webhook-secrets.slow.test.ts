@@ -95,7 +95,7 @@ async function startReceiver(result: (response: ServerResponse, hook: Hook) => v
 }
 
 /** A secret in each format in which the service or PostgreSQL could write it. */
-function spellingsOf(secret: string): string[] {
+function formsOf(secret: string): string[] {
   const base64 = secret.replace('whsec_', '')
   const bytes = Buffer.from(base64, 'base64')
   const texts = [base64, bytes.toString('base64url'), bytes.toString('hex')]
@@ -104,8 +104,8 @@ function spellingsOf(secret: string): string[] {
 
 const leaks = (text: string) =>
   [...secrets, SEALING_KEY, ANOTHER_KEY]
-    .flatMap(spellingsOf)
-    .filter((spelling) => text.toLowerCase().includes(spelling.toLowerCase()))
+    .flatMap(formsOf)
+    .filter((form) => text.toLowerCase().includes(form.toLowerCase()))
 
 /** Every row of every table, as a dump would write it. */
 async function dump(): Promise<string> {

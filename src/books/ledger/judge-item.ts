@@ -97,7 +97,7 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
     else found.push(finding)
   }
   const history =
-    successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${spellRows(successful)}` : ''
+    successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${formatRows(successful)}` : ''
   return [
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
     ...found.map((one) => ({ ...one, cause: `${one.cause}${history}` })),
@@ -119,7 +119,7 @@ function judgeUnsettled(
   const tried = rows.findLast(({ status }) => status !== 'SUCCESS')
   const isTakenBack = tried?.status === 'FAILED' && tried.wasPaidOut
   const kind = isTakenBack ? 'reversal' : 'missing settlement'
-  const cause = `${ownCause()}${spellBack(back)}`
+  const cause = `${ownCause()}${formatReturned(back)}`
   return [{ ...findingOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
 
   function ownCause() {
@@ -148,7 +148,7 @@ function judgeSettlement(
     ...findingOf(item, { day, orderId: payment?.orderId ?? reported?.orderId ?? null, exception: reported }),
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
-  const went = spellBack(payment === undefined ? 0 : netted + back)
+  const went = formatReturned(payment === undefined ? 0 : netted + back)
   if (first !== undefined && first !== row) {
     const cause = `settlement ${first.utr} of ${first.day}`
     return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} already settled it${went}` }
@@ -239,7 +239,7 @@ const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exce
 
 const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0)
 
-const spellBack = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it was refunded`)
+const formatReturned = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it was refunded`)
 
 function formatReported(exception: ItemException | undefined): string {
   if (exception === undefined) return 'no order and no exception of this merchant has its UTR'
@@ -251,7 +251,7 @@ function formatReported(exception: ItemException | undefined): string {
  * Formats the history of a UTR: `settled on 2026-08-17 by import 12, reversed on 2026-08-25 by import 15, paid again on
  * 2026-09-02 by import 19`.
  */
-function spellRows(rows: readonly ItemRow[]): string {
+function formatRows(rows: readonly ItemRow[]): string {
   const verb = (row: ItemRow) => {
     if (row.isDeduction) return 'reversed'
     return row === rows.find(({ isDeduction }) => !isDeduction) ? 'settled' : 'paid again'

@@ -24,9 +24,9 @@ export const auditCommands = [
         empty: 'No changes in this period.',
         cells: (entry) => ({
           ...entry,
-          arguments: spell(entry.arguments),
+          arguments: formatValue(entry.arguments),
           outcome: entry.outcome ?? 'unknown: still running, killed or interrupted',
-          detail: entry.detail && groupRupees(spell(entry.detail)),
+          detail: entry.detail && groupRupees(formatValue(entry.detail)),
         }),
       })
     },
@@ -34,7 +34,7 @@ export const auditCommands = [
 ]
 
 /** Fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
-function spell(values: Readonly<Record<string, unknown>>): string {
+function formatValue(values: Readonly<Record<string, unknown>>): string {
   return Object.entries(values)
     .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))
     .join(' ')

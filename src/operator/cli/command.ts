@@ -112,7 +112,7 @@ function define<S extends z.ZodObject>(
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {
-  const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
+  const formatValue = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
   const flags = Object.keys(schema.shape).filter((key) => key !== argument)
   const types: Record<string, Flag> = Object.fromEntries(
     flags.map((key) => [kebabCase(key), flagOf(schema.shape[key])]),
@@ -135,7 +135,7 @@ function define<S extends z.ZodObject>(
       const by = PERSON.optional().safeParse(values.by)
       if (!input.success || !by.success) {
         const errors = (input.error?.issues ?? []).map(({ path: [key], message }) =>
-          key === undefined ? message : `${spell(String(key))} ${message}`,
+          key === undefined ? message : `${formatValue(String(key))} ${message}`,
         )
         throw new UsageError([...errors, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
       }

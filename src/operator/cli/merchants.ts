@@ -140,7 +140,7 @@ function toFees(
 }
 
 /** `setu 1.80 % and 18.00 % tax since 2026-11-01` */
-const spellFees = (fees: readonly MerchantFee[]) =>
+const formatFees = (fees: readonly MerchantFee[]) =>
   fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
 
 /** Settings of merchants that other tables store. */
@@ -169,7 +169,7 @@ async function show(merchant: Merchant, db: Queryable): Promise<RecordData> {
 const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   ...merchant,
   maxAmount: toIndianDigits(merchant.maxAmount),
-  fees: spellFees(merchant.fees),
+  fees: formatFees(merchant.fees),
 })
 
 /** The merchant with a warning for each doubtful setting. A warning contains the command that corrects it. */

@@ -67,7 +67,7 @@ export type Form = {
   toRecord: (line: string) => string
 }
 
-type Spelling = {
+type Format = {
   /** The texts before the values of a record, one for each value. */
   before: readonly string[]
   end: string
@@ -77,7 +77,7 @@ type Spelling = {
 }
 
 /** Returns a function that converts a line to a record without JSON.stringify and `line.split`, which take longer. */
-function toRecordOf({ fields }: Fields, { before, end, plain, free }: Spelling): Form['toRecord'] {
+function toRecordOf({ fields }: Fields, { before, end, plain, free }: Format): Form['toRecord'] {
   const held = fields.map(([, , holds]) => holds)
   return (line) => {
     let record = ''
