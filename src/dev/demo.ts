@@ -55,9 +55,9 @@ export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Clie
   try {
     await client.query('begin')
     await client.query("select pg_advisory_xact_lock(hashtext('demo'))")
-    const made = await work(client)
+    const created = await work(client)
     await client.query('commit')
-    return made
+    return created
   } finally {
     await client.end()
   }

@@ -60,8 +60,8 @@ export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], no
 }
 
 /** Number of today's orders that a fallback acquirer created. */
-export const nextAcquirerText = ({ byNextAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
-  `${toIndianDigits(byNextAcquirer)} of today’s orders`
+export const nextAcquirerText = ({ byNextAcquirer: byFallbackAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
+  `${toIndianDigits(byFallbackAcquirer)} of today’s orders`
 
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
   if (settlementImport === undefined) return 'none imported yet'

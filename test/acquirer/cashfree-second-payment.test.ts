@@ -104,8 +104,8 @@ it('does not send the refund of a duplicate payment to Cashfree, which would ref
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
   const requested = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', createdBy: 'asha' }
-  const made = await createRefund(service.db, { ...requested, utr: second.rrn, exceptionId }, service.clock.now())
-  const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
+  const created = await createRefund(service.db, { ...requested, utr: second.rrn, exceptionId }, service.clock.now())
+  const { ourRefundId } = 'refund' in created ? created.refund : { ourRefundId: '' }
   const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })
   await expect
     .poll(stored)

@@ -116,11 +116,11 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
       if (ageOf(order) === 0) order.orderId = await createOrder(service, order.merchant, { order_id: unique('O') })
       if (ageOf(order) === Math.floor(order.paidAt)) await bankOf(order).pay(order.orderId, { faults: { lost: 1 } })
     }
-    const made = open.filter((order) => ageOf(order) > 0)
-    const pages = made.filter((order) => order.way === 'page' && ageOf(order) >= order.cameBackAt)
+    const created = open.filter((order) => ageOf(order) > 0)
+    const pages = created.filter((order) => order.way === 'page' && ageOf(order) >= order.cameBackAt)
     const cameBackAt = (order: Order) => at(order.createdAt + order.cameBackAt)
     await waiting.schedule(new Map(pages.map((order) => [order.orderId, cameBackAt(order)])), clock.now())
-    for (const order of made.filter(({ way }) => way === 'polling')) {
+    for (const order of created.filter(({ way }) => way === 'polling')) {
       if (ageOf(order) % POLL_SECONDS > 0) continue
       const { mid, key } = order.merchant
       const { body } = await post(app, STATUS, { mid, order_id: order.orderId }, key)
@@ -129,10 +129,10 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
     await lookAndDo(instances[second % 2 === 0 ? 0 : 1], () => random() < killedShare)
     const { rows } = await db.query(
       `select order_id as "orderId" from payment_intents where order_id = any ($1) and status = 'SUCCESS'`,
-      [made.filter(({ way }) => way !== 'polling').map(({ orderId }) => orderId)],
+      [created.filter(({ way }) => way !== 'polling').map(({ orderId }) => orderId)],
     )
     const known = new Set(rows.map(({ orderId }) => orderId))
-    for (const order of made) if (known.has(order.orderId)) order.recordedAt = ageOf(order)
+    for (const order of created) if (known.has(order.orderId)) order.recordedAt = ageOf(order)
     open = open.filter(({ recordedAt }) => recordedAt === undefined)
   }
 }
@@ -210,7 +210,7 @@ describe('payments whose notifications are lost', () => {
   }, async () => {
     const { db, clock, pools } = service
     const { mid } = await newCashfreeMerchant(service)
-    const made = clock.now()
+    const created = clock.now()
     await db.query(
       `with orders as (
          insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, payee_vpa,
@@ -223,7 +223,7 @@ describe('payments whose notifications are lost', () => {
        insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks,
                                      status_check_at)
        select mid, order_id, 'cashfree', 'CF', order_id, order_id, 'upi://pay?', 0, $4 from orders`,
-      [mid, made, new Date(made.getTime() + 900_000), new Date(made.getTime() + 990_000)],
+      [mid, created, new Date(created.getTime() + 900_000), new Date(created.getTime() + 990_000)],
     )
     const instance = startInstance()
     const waiting = createWaiting(pools.due, statusCheckRulesOf)

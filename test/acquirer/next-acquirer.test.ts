@@ -55,7 +55,7 @@ const create = ({ mid, key }: Merchant) => post(service.app, CREATE, intentField
 /** Returns the acquirer that created the link of an order, and whether it was the fallback. */
 async function makerOf(orderId: string) {
   const { rows } = await service.db.query(
-    'select acquirer, by_fallback as "byNext" from acquirer_intents where order_id = $1',
+    'select acquirer, by_fallback as "byFallback" from acquirer_intents where order_id = $1',
     [orderId],
   )
   return rows[0]
@@ -70,7 +70,7 @@ describe('failover to the fallback acquirer', () => {
     setu.nextFaults.createDqr = [fault]
     const { status, body } = await create(await newMerchantOf('setu', 'cashfree'))
     expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byNext: true })
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byFallback: true })
   })
 
   it.each([
@@ -100,7 +100,7 @@ describe('failover to the fallback acquirer', () => {
       const merchant = await newMerchantOf('cashfree', 'setu')
       const { status, body } = await create(merchant)
       expect(status).toBe(200)
-      expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
+      expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byFallback: true })
       const order = cashfree.find(body.data.orderId)
       expect(order === undefined || order.links.length === 0 || order.status === 'TERMINATED').toBe(true)
     },
@@ -114,7 +114,7 @@ describe('failover to the fallback acquirer', () => {
     phonepe.nextFaults.createOrder = [fault]
     const { status, body } = await create(await newMerchantOf('phonepe', 'setu'))
     expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byFallback: true })
   })
 
   it.each([
@@ -137,7 +137,7 @@ describe('failover to the fallback acquirer', () => {
     setu.nextFaults.createDqr = [{ status: 400 }]
     const { status, body } = await create(await newMerchantOf('setu', 'phonepe'))
     expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byNext: true })
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byFallback: true })
   })
 
   it('does not use the fallback acquirer when Cashfree may have created a link that cannot be closed', async () => {
@@ -186,7 +186,7 @@ describe('failover to the fallback acquirer', () => {
     await setu.goAway()
     const { status, body } = await create(merchant)
     expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byNext: true })
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byFallback: true })
     expect((await cashfree.pay(body.data.orderId)).responses).toEqual([200])
     const paid = await post(service.app, STATUS, { mid: merchant.mid, order_id: body.data.orderId }, merchant.key)
     expect(paid.body.txnStatus).toBe('SUCCESS')

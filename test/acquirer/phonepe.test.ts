@@ -186,8 +186,8 @@ describe('a failed call to PhonePe', () => {
       createPhonepeRequest(settings, http, () => 0),
     )
   }
-  const errorOf = (made: object, loggedIn: object = json(200, token)) =>
-    serving((url) => (url.endsWith('/token') ? loggedIn : made))
+  const errorOf = (created: object, loggedIn: object = json(200, token)) =>
+    serving((url) => (url.endsWith('/token') ? loggedIn : created))
       .createLink(intent, { id: 'PP', payees: [] })
       .catch(({ outcome, isUndone }) => [outcome, isUndone])
 
@@ -210,8 +210,8 @@ describe('a failed call to PhonePe', () => {
     ['429', json(429, { code: 'TOO_MANY' }), undefined, ['unavailable', true]],
     ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
     ['a response without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
-  ])('after %s, createLink reports whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
-    expect(await errorOf(made, loggedIn)).toEqual(fault)
+  ])('after %s, createLink reports whether PhonePe certainly has no order', async (_what, created, loggedIn, fault) => {
+    expect(await errorOf(created, loggedIn)).toEqual(fault)
   })
 
   it.each([
@@ -433,9 +433,9 @@ describe('a refund at PhonePe', () => {
       note: '',
       createdBy: 'merchant',
     }
-    const made = await createRefund(service.pools.due, checked, service.clock.now())
-    if ('refund' in made) return made.refund
-    throw new Error(made.rejected)
+    const created = await createRefund(service.pools.due, checked, service.clock.now())
+    if ('refund' in created) return created.refund
+    throw new Error(created.rejected)
   }
   const stored = (ourRefundId: string) => findRefund(service.db, merchant.mid, { ourRefundId })
   const report = (ourRefundId: string) =>

@@ -64,9 +64,9 @@ async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
     note: 'sold out',
     createdBy: 'merchant',
   }
-  const made = await createRefund(service.pools.due, requested, service.clock.now())
-  if (!('refund' in made)) throw new Error(made.rejected)
-  return made.refund
+  const created = await createRefund(service.pools.due, requested, service.clock.now())
+  if (!('refund' in created)) throw new Error(created.rejected)
+  return created.refund
 }
 
 async function newPaid(notified = true): Promise<string> {

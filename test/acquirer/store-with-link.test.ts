@@ -24,12 +24,12 @@ beforeAll(async () => {
 async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
   const { mid } = await newMerchant(service.db)
   const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
-  const made = { createdAt: new Date(), disabledAt: null, acquirer: 'setu', acquirerMerchantId: 'M' }
+  const created = { createdAt: new Date(), disabledAt: null, acquirer: 'setu', acquirerMerchantId: 'M' }
   const merchant: Merchant = {
     mid,
     ...payee,
     payees: [],
-    ...made,
+    ...created,
     input: 'strict',
     expiryMinutes: null,
     maxAmount: 100_000,
@@ -71,10 +71,10 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
         now: () => new Date(),
         expiryMinutes: 15,
         linkersOf: async () => [
-          { client, merchantId: made.acquirerMerchantId, isFallback: false, kind: 'default', firstKind: 'default' },
+          { client, merchantId: created.acquirerMerchantId, isFallback: false, kind: 'default', firstKind: 'default' },
         ],
         limits: { acquirers: limits },
-        metrics: { madeByNextAcquirer: () => undefined },
+        metrics: { createdByFallback: () => undefined },
         deadlineOf: () => ({ extend: () => undefined }) as never,
       },
     )

@@ -85,11 +85,11 @@ export async function fillPayments(db: Database, count: number, mid: string): Pr
     `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
      select '${mid}', utr, order_id, 100 * (100 + i % 100000), at, at, 'first', 'direct', 'notification' from ${orders}`,
   )
-  const made = count / 100
+  const created = count / 100
   await fill(
     db,
     'refunds',
-    made,
+    created,
     `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
        reference, ended_at)
      select '${mid}', 'R' || i, order_id, order_id, utr, 5000, '', 'direct', 'ops', at, 'SUCCESS', 'ARN' || i, at

@@ -296,7 +296,7 @@ describe('keys', () => {
     const rights = (await json('keys', 'list', '--mid', mid)).map((key: { mayRefund: boolean }) => key.mayRefund)
     expect(rights).toEqual([true, false])
     expect(
-      (await json('audit')).find((entry: { made?: object }) => JSON.stringify(entry).includes(publicKey)),
+      (await json('audit')).find((entry: { created?: object }) => JSON.stringify(entry).includes(publicKey)),
     ).toMatchObject({
       arguments: { mid, mayRefund: true },
     })
@@ -311,15 +311,15 @@ describe('keys', () => {
     const mid = await newMerchant()
     const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
-    const made = await json(...rotate)
-    expect(made).toEqual({
+    const created = await json(...rotate)
+    expect(created).toEqual({
       ...{ publicKey: expect.stringMatching(/^pk_/), secretKey: expect.stringMatching(/^sk_/), mid, pid: null },
       ...{ label: 'web shop', mayRefund: true, createdAt: expect.any(String) },
     })
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed.map(({ publicKey, revokedAt }: Record<string, unknown>) => [publicKey, revokedAt])).toEqual([
       [old.publicKey, null],
-      [made.publicKey, null],
+      [created.publicKey, null],
     ])
     const { stdout } = await ops(...rotate, '--label', 'new')
     expect(stdout).toMatch(/^mayRefund +true$/m)
@@ -333,10 +333,10 @@ describe('keys', () => {
       ({ command }: { command: string }) => command === 'keys rotate',
     )
     expect(audited).toMatchObject([
-      { arguments: { publicKey: old.publicKey }, outcome: 'done', detail: { publicKey: made.publicKey } },
+      { arguments: { publicKey: old.publicKey }, outcome: 'done', detail: { publicKey: created.publicKey } },
       { arguments: { publicKey: old.publicKey, label: 'new' }, outcome: 'done' },
     ])
-    expect(JSON.stringify(audited)).not.toContain(made.secretKey)
+    expect(JSON.stringify(audited)).not.toContain(created.secretKey)
     const { pid } = await json('partners', 'add', '--pid', unique('P'), '--name', 'Acme')
     const ofPartner = await json('keys', 'create', '--pid', pid)
     expect(await json('keys', 'rotate', '--public-key', ofPartner.publicKey)).toMatchObject({

@@ -41,23 +41,23 @@ const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
 
 describe('ops refunds', () => {
   it('ops refunds creates a refund, shows it, and marks it done with the bank’s reference', async () => {
-    const made = await create('--amount', '50.5')
-    expect(made).toEqual({
-      ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: made.refundId, orderId },
-      ...{ order_id: made.order_id, amount: 50.5, txnStatus: 'PENDING', reference: '', reason: '' },
+    const created = await create('--amount', '50.5')
+    expect(created).toEqual({
+      ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: created.refundId, orderId },
+      ...{ order_id: created.order_id, amount: 50.5, txnStatus: 'PENDING', reference: '', reason: '' },
     })
-    expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([made])
-    const ended = { ...made, txnStatus: 'SUCCESS', reference: '523504870777' }
-    expect(await json('refunds', 'done', '--refund', made.refundId, '--reference', 'Ref. No. 5235 0487 0777.')).toEqual(
-      ended,
-    )
-    expect(await json('refunds', 'show', '--refund', made.refundId)).toEqual(ended)
+    expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([created])
+    const ended = { ...created, txnStatus: 'SUCCESS', reference: '523504870777' }
+    expect(
+      await json('refunds', 'done', '--refund', created.refundId, '--reference', 'Ref. No. 5235 0487 0777.'),
+    ).toEqual(ended)
+    expect(await json('refunds', 'show', '--refund', created.refundId)).toEqual(ended)
     expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([])
     for (const again of [
       ['done', '--reference', '1'],
       ['fail', '--reason', 'no'],
     ]) {
-      const { code, stderr } = await ops('refunds', ...again, '--refund', made.refundId)
+      const { code, stderr } = await ops('refunds', ...again, '--refund', created.refundId)
       expect([code, stderr]).toEqual([
         1,
         expect.stringMatching(/already has the final status SUCCESS since 20.* IST: reference 523504870777\n$/),
@@ -105,15 +105,15 @@ describe('ops refunds', () => {
   })
 
   it('ops refunds rejects an unknown refund, an unknown exception and an unpaid order', async () => {
-    const { refundId: _, ...made } = await create('--amount', '1')
-    expect((await ops('refunds', 'show', '--refund', made.order_id)).stderr).toContain('see ops refunds list')
+    const { refundId: _, ...created } = await create('--amount', '1')
+    expect((await ops('refunds', 'show', '--refund', created.order_id)).stderr).toContain('see ops refunds list')
     expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain(
       'exception 0123456789ab does not exist',
     )
     expect((await ops('refunds', 'create', '--order-id', orderId)).code).toBe(2)
     const unpaid = (await post(service.app, CREATE, intentFields(merchant.mid, { amount: '1' }), merchant.key)).body
       .data
-    const { stderr } = await ops('refunds', 'create', '--order-id', (unpaid as typeof made).orderId, '--note', 'why')
+    const { stderr } = await ops('refunds', 'create', '--order-id', (unpaid as typeof created).orderId, '--note', 'why')
     expect(stderr).toContain('the order has no successful payment')
   })
 

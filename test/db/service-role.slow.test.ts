@@ -227,12 +227,12 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     const [orderId, utr] = [await createOrder(service, merchant, { order_id: unique('O') }), newUtr()]
     await reportPayment(service, orderId, { UTR: utr })
     const requested = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 150_00, note: 'sold out' }
-    const made = await createRefund(
+    const created = await createRefund(
       service.pools.requests,
       { ...requested, createdBy: 'merchant' },
       service.clock.now(),
     )
-    return { mid: merchant.mid, orderId, utr, refund: (made as { refund: Refund }).refund }
+    return { mid: merchant.mid, orderId, utr, refund: (created as { refund: Refund }).refund }
   }
   type Order = Awaited<ReturnType<typeof refundedOrder>>
 
@@ -446,8 +446,8 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
     const [open, paid, utr] = [await createOrder(service, merchant), await createOrder(service, merchant), newUtr()]
     await reportPayment(service, paid, { UTR: utr })
     const fields = { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', createdBy: 'merchant' }
-    const made = await createRefund(service.pools.requests, fields, service.clock.now())
-    return { mid, endpointId, open, paid, refund: (made as { refund: Refund }).refund }
+    const created = await createRefund(service.pools.requests, fields, service.clock.now())
+    return { mid, endpointId, open, paid, refund: (created as { refund: Refund }).refund }
   }
   type Shop = Awaited<ReturnType<typeof newShop>>
 
@@ -689,9 +689,9 @@ it('two instances with the service’s role record payments, failures, cancellat
     note: 'sold out',
     createdBy: 'merchant',
   }
-  const made = (await createRefund(first.pools.requests, refund, first.clock.now())) as { refund: Refund }
+  const created = (await createRefund(first.pools.requests, refund, first.clock.now())) as { refund: Refund }
   const sent = { status: 'SUCCESS', reference: 'ARN1' } as const
-  await createRefundUpdates(second.pools.due).record(made.refund, sent, 'notification', second.clock.now())
+  await createRefundUpdates(second.pools.due).record(created.refund, sent, 'notification', second.clock.now())
   const paidByLink = await createOrder(second, linked)
   await bank.pay(paidByLink)
   for (const { clock } of [first, second]) clock.advance(25 * 60)

@@ -55,7 +55,7 @@ const words = (maxLength: number) =>
       { minLength: 1, maxLength: 30 },
     )
     .map((parts) => [...parts.join('')].slice(0, maxLength).join('').trim())
-    .filter((made) => made !== '')
+    .filter((created) => created !== '')
 
 const anyOrder = fc.record({
   name: words(99),
@@ -67,7 +67,7 @@ const anyOrder = fc.record({
 })
 
 /** One second before the end of an IST day that is also the end of a month. */
-const MADE_AT = new Date('2028-02-29T18:29:59.000Z')
+const CREATED_AT = new Date('2028-02-29T18:29:59.000Z')
 
 const PREFIXES = {
   intent: 'upi://pay?',
@@ -99,9 +99,9 @@ const PHONES = [
 describe('generated UPI links', () => {
   it('generated UPI links contain each parameter once, exactly as it was given, whatever the note and the names', () => {
     fc.assert(
-      fc.property(anyPayment, ({ minutes, ...made }) => {
-        const expiresAt = new Date(made.createdAt.getTime() + minutes * 60_000)
-        const payment = { ...made, expiresAt }
+      fc.property(anyPayment, ({ minutes, ...created }) => {
+        const expiresAt = new Date(created.createdAt.getTime() + minutes * 60_000)
+        const payment = { ...created, expiresAt }
         const forApps = upiLinks(upiLinkQuery(payment))
         const query = forApps.intent.slice(PREFIXES.intent.length)
         for (const [app, prefix] of Object.entries(PREFIXES))
@@ -119,11 +119,11 @@ describe('generated UPI links', () => {
 
   it('the payer’s app can read every link and the QR of any order, and finds the payee and the order in each', async () => {
     const service = await startService()
-    service.clock.set(MADE_AT.toISOString())
+    service.clock.set(CREATED_AT.toISOString())
     await fc.assert(
-      fc.asyncProperty(anyOrder, async ({ name, note, mcc, minutes, input, ...made }) => {
+      fc.asyncProperty(anyOrder, async ({ name, note, mcc, minutes, input, ...created }) => {
         // A merchant with the input strict sends whole rupees.
-        const amount = input === 'shop' ? made.amount : Math.ceil(made.amount / 100) * 100
+        const amount = input === 'shop' ? created.amount : Math.ceil(created.amount / 100) * 100
         const rupees = (amount / 100).toFixed(input === 'shop' ? 2 : 0)
         const payee = { name, mcc, vpa: 'chai.point-1@examplebank' }
         const settings = { ...payee, expiryMinutes: minutes, maxAmount: 500_000, input } as const
@@ -137,7 +137,7 @@ describe('generated UPI links', () => {
           expect(response.statusCode).toBe(200)
           return response
         }
-        const expiresAt = new Date(MADE_AT.getTime() + minutes * 60_000)
+        const expiresAt = new Date(CREATED_AT.getTime() + minutes * 60_000)
         const expected = {
           payeeAddress: payee.vpa,
           payeeName: name,
@@ -162,14 +162,14 @@ describe('generated UPI links', () => {
           links.push(...shown)
         }
         for (const link of links) {
-          expect(link).toMatchObject({ ...expected, mode: '04', qrMadeAt: undefined, note: links[0]?.note })
+          expect(link).toMatchObject({ ...expected, mode: '04', qrCreatedAt: undefined, note: links[0]?.note })
         }
         const tn = links[0]?.note ?? ''
         expectNote(tn, note)
 
         const image = await get(dynamicQR?.slice(PUBLIC_URL.length) ?? '')
         const qr = readUntilExpiry(decodePng(image.rawPayload) ?? '', readUpiQr)
-        expect(qr).toMatchObject({ ...expected, mode: '22', qrMedium: '06', qrMadeAt: MADE_AT })
+        expect(qr).toMatchObject({ ...expected, mode: '22', qrMedium: '06', qrCreatedAt: CREATED_AT })
         // A non-ASCII note would make the QR too dense.
         expect(qr.note).toBe(/^[ -~]+$/.test(tn) ? tn : undefined)
       }),

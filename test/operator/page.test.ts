@@ -13,11 +13,11 @@ const textOf = (page: string) =>
 
 describe('the operator dashboard', () => {
   let service: TestService
-  let made: Awaited<ReturnType<typeof makeOrders>>
+  let created: Awaited<ReturnType<typeof makeOrders>>
   let operators: FastifyInstance
   beforeAll(async () => {
     service = await startService()
-    made = await makeOrders(service)
+    created = await makeOrders(service)
     operators = await startPage(service)
     await until('all is counted', async () => !(await operators.inject('/')).body.includes('not counted yet'))
   })
@@ -45,7 +45,7 @@ describe('the operator dashboard', () => {
     expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
     expect(text).toContain('Reconciliation 2026-03-27 to 2026-03-30 balances')
     expect(text).toContain('Exceptions: 1 open, ₹500.00 1 for under 1 day.')
-    expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} ₹500.00 0 s`)
+    expect(text).toContain(`double payment ${created.mid} ${created.paidTwice} ₹500.00 0 s`)
     expect(text).not.toMatch(/NaN|undefined|null|Counting orders/)
   })
 
@@ -54,7 +54,7 @@ describe('the operator dashboard', () => {
     await service.db.query(
       `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks, by_fallback)
        values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
-      [made.mid, made.paidTwice],
+      [created.mid, created.paidTwice],
     )
     await until('the page is made anew', async () =>
       textOf((await operators.inject('/')).body).includes('Created by fallback acquirer 1 of today’s orders'),
@@ -67,7 +67,7 @@ describe('the operator dashboard', () => {
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        values ($1, 'TOOMUCH', 120000, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
-      [made.mid],
+      [created.mid],
     )
     const text = async () => textOf((await warned.inject('/')).body)
     await until('the books are compared', async () => (await text()).includes('does not balance'))
@@ -84,7 +84,7 @@ describe('the operator dashboard', () => {
        select mid, id, id, order_id, utr, 5000, 'Canarynote 78', 'direct', 'merchant', at::timestamptz, 'PENDING'
          from payments, (values ('R1', '2026-03-25T18:29:59Z'), ('R2', '2026-03-25T18:30:00Z')) as made (id, at)
         where order_id = $1 and kind = 'first'`,
-      [made.paidTwice],
+      [created.paidTwice],
     )
     const { body } = await operators.inject('/')
     expect(textOf(body)).toContain('Refunds: 2 open, ₹100; 1 older than T+5 days')
@@ -128,7 +128,7 @@ describe('the operator dashboard', () => {
       expect(textOf(rejected.body)).toContain(
         'open an SSH tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS',
       )
-      expect(rejected.body).not.toContain(made.mid)
+      expect(rejected.body).not.toContain(created.mid)
     }
   })
 

@@ -266,10 +266,10 @@ const PAID_ALREADY = 'Payment already successful'
 /** Checks that at most one source receives the result `changed` for one change. */
 function expectOneChange(learned: Learned[]): void {
   const changed = learned.filter(({ reported }) => reported === 'changed').map(({ action }) => action as Reporting)
-  const made = changed.map(({ order, status, utr }) =>
+  const created = changed.map(({ order, status, utr }) =>
     status === 'SUCCESS' ? `${order}` : `${order} ${status} ${utr}`,
   )
-  expect(new Set(made).size).toBe(made.length)
+  expect(new Set(created).size).toBe(created.length)
 }
 
 const SAID_WHILE_OPEN: { [S in Status]?: string } = {

@@ -14,7 +14,7 @@ const READ = {
   note: 'A&b',
   mode: '22',
   qrMedium: '06',
-  qrMadeAt: new Date('2026-03-31T18:14:59Z'),
+  qrCreatedAt: new Date('2026-03-31T18:14:59Z'),
   qrExpiresAt: new Date('2026-03-31T18:29:59Z'),
 }
 
@@ -82,5 +82,5 @@ it('the tests’ QR reader rejects the link of one wallet', () => {
 
 it('the tests’ link reader rejects an expired link, and one from the future', () => {
   expect(() => readUpiLink(LINK, READ.qrExpiresAt)).toThrow('the link has expired')
-  expect(() => readUpiLink(LINK, new Date(READ.qrMadeAt.getTime() - 1))).toThrow('QRts is in the future')
+  expect(() => readUpiLink(LINK, new Date(READ.qrCreatedAt.getTime() - 1))).toThrow('QRts is in the future')
 })

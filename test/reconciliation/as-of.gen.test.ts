@@ -42,7 +42,7 @@ let planted: Planted[]
 /** Merchants whose discrepancies an operator resolves meanwhile, which the expected reports do not include. */
 let resolved: Planted[]
 /** Reports that were created at the end of each of these days. */
-const made = new Map<string, Finding[][]>()
+const created = new Map<string, Finding[][]>()
 
 const endOf = (day: string) => istMoment(day, '23:59:59')
 async function reportsAsOf(day: string): Promise<Finding[][]> {
@@ -67,13 +67,13 @@ beforeAll(async () => {
       const [first] = open.filter(({ resolution }) => resolution === null)
       if (first !== undefined) await enterResolution(db, first, { reason: 'seen', by: 'asha', now })
     }
-    if (BETWEEN.includes(day)) made.set(day, await reportsAsOf(day))
+    if (BETWEEN.includes(day)) created.set(day, await reportsAsOf(day))
   })
 }, 900_000)
 
 describe.each(BETWEEN)('reports as of %s', (asOf) => {
   it('a report as of a past day equals the report that was created on that day', async () => {
-    expect(await reportsAsOf(asOf)).toEqual(made.get(asOf))
+    expect(await reportsAsOf(asOf)).toEqual(created.get(asOf))
   })
 
   it('reports contain every injected discrepancy with its cause, no other one, and correct sums', async () => {
@@ -85,7 +85,7 @@ describe.each(BETWEEN)('reports as of %s', (asOf) => {
     const names = new Map(rows.map(({ id, name }) => [id, name]))
     const withNames = (cause: string) =>
       cause.replace(/(?<=exception |by import )[0-9a-f]+/g, (id) => names.get(id) ?? id)
-    for (const [index, findings] of (made.get(asOf) ?? []).entries()) {
+    for (const [index, findings] of (created.get(asOf) ?? []).entries()) {
       for (const one of planted) {
         const { mid } = one.story
         const own = findings.filter((finding) => 'mid' in finding && finding.mid === mid)
@@ -106,13 +106,14 @@ describe.each(BETWEEN)('reports as of %s', (asOf) => {
   })
 
   it('reports list exactly the open exceptions', async () => {
-    for (const [index, findings] of (made.get(asOf) ?? []).entries()) {
+    for (const [index, findings] of (created.get(asOf) ?? []).entries()) {
       const { from, to } = MONTHS[index] as (typeof MONTHS)[number]
       const isOfDays = (day: string) => day >= from && day <= to
       const open = [...planted, ...resolved]
         .flatMap(({ story }) => story.exceptions)
         .filter(
-          (one) => isKnownAt({ ...one, until: one.resolvedOn }, asOf) && (isOfDays(one.from) || isOfDays(one.madeOn)),
+          (one) =>
+            isKnownAt({ ...one, until: one.resolvedOn }, asOf) && (isOfDays(one.from) || isOfDays(one.createdOn)),
         )
       const listed = findings.flatMap((one) =>
         one.type === 'exception' ? [[one.kind, one.orderId, one.utr, one.amount]] : [],

@@ -683,12 +683,12 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
     const requested = { from: '2026-10-01', to: '2026-10-08', mid, now: at('2026-10-09') }
     return findingsOf(db, requested)
   }
-  const made = await read()
+  const created = await read()
   await pay('LP1', '2026-10-05', { reportedOn: '2026-10-10', source: 'day file' })
   await except('double payment', 'LX', '2026-10-10')
   await undo(wrong, '2026-10-10')
   await settle('2026-10-02', 'LN2', { paymentUtr: 'LP2', importedOn: '2026-10-10' })
-  expect(await read()).toEqual(made)
+  expect(await read()).toEqual(created)
 })
 
 it('a report as of a past day ignores bank holidays that were entered later', async () => {
@@ -697,10 +697,10 @@ it('a report as of a past day ignores bank holidays that were entered later', as
   await pay('NP1', '2026-10-06')
   // Tuesday's payment was due on Wednesday, until that day was entered as a bank holiday.
   const read = async () => (await bookOn('2026-10-12', [...OCTOBER, '--as-of', '2026-10-08'])).differences
-  const made = await read()
-  expect(made).toMatchObject([{ kind: 'missing settlement', utr: 'NP1' }])
+  const created = await read()
+  expect(created).toMatchObject([{ kind: 'missing settlement', utr: 'NP1' }])
   await db.query(`insert into bank_holiday_changes values ('2026-10-07', 1, 'closed', 'Asha', $1)`, [at('2026-10-09')])
-  expect(await read()).toEqual(made)
+  expect(await read()).toEqual(created)
   const { differences } = (await jsonOn('2026-10-12', ...OCTOBER, '--as-of', '2026-10-09', '--mid', mid)).merchants[0]
   expect(differences).toMatchObject([{ cause: 'no settlement line has its UTR; its payout was due on 2026-10-08' }])
 })

@@ -157,10 +157,10 @@ const SETTLED: Record<string, Plant> = {
   },
   'late payment that appears in a daily report days later'({ pay, settle, except, differ }, plain) {
     const until = later(plain.due)
-    const madeOn = addDays(plain.day, -6)
-    const late = pay(plain.day, { from: until, madeOn })
+    const createdOn = addDays(plain.day, -6)
+    const late = pay(plain.day, { from: until, createdOn })
     const settlementUtr = settle(late)
-    except('late payment', late, { receivedAt: istMoment(until, '15:00:00'), resolvedOn: later(until, 2), madeOn })
+    except('late payment', late, { receivedAt: istMoment(until, '15:00:00'), resolvedOn: later(until, 2), createdOn })
     const about = { day: late.due, settled: late.amount, settlementUtr, cause: OF_NOBODY, until }
     differ('unknown payment', { utr: late.utr }, about)
   },
@@ -275,8 +275,8 @@ export const namesByPayment = Object.keys({ ...SETTLED, ...UNSETTLED })
  * Each day has at most one injected discrepancy; its other payments are settled. A payout always names more payments than it
  * leaves out.
  */
-export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): void {
-  const maker = { ...made, ...refundDays(made) }
+export function plantByPayment(created: Maker, { days, perDay, plants }: Plan): void {
+  const maker = { ...created, ...refundDays(created) }
   const { nextBankDay: nextUnreported } = bankDaysAt(days.from)
   for (const [index, day] of daysOf(days.from, days.to).entries()) {
     const name = isUnsettled(day) ? '' : (plants.get(index) ?? '')

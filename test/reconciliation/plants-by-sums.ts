@@ -238,8 +238,8 @@ const plantsOf = (form: Form) => (form === 'mixed' ? MIXED : BY_SUMS)
 export const namesBySums = (form: Form) => Object.keys(plantsOf(form))
 
 /** Every third payout at most has a discrepancy, since one may change the next two payouts. */
-export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): void {
-  const maker = { ...made, sumsDiffer: ofTotals(made) }
+export function plantBySums(created: Maker, { days, perDay, plants, form }: Plan): void {
+  const maker = { ...created, sumsDiffer: ofTotals(created) }
   const orders = daysOf(days.from, days.to).flatMap((day) => Array.from({ length: perDay }, () => maker.pay(day)))
   const byPending = [...groupBy(orders, ({ due }) => due)].sort(([a], [b]) => (a < b ? -1 : 1))
   const slots = byPending.map((_, index) => {

@@ -58,8 +58,8 @@ export const OF_NOBODY = 'no order and no exception of this merchant has its UTR
 
 /** Returns the functions from which discrepancies are built. */
 export function makerOf({ number, form, days }: Plan) {
-  const made = storyOf({ number, form, days })
-  return { ...made, ...ofPayment(made) }
+  const created = storyOf({ number, form, days })
+  return { ...created, ...ofPayment(created) }
 }
 
 function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>) {
@@ -68,11 +68,11 @@ function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>)
   const differences: Difference[] = []
   const amountOf = (count: number) => 400_000 + ((count * 7_919) % 900) * 1_000 + (count % 1_000)
 
-  function pay(day: string, { from = day, madeOn = day } = {}): Order {
+  function pay(day: string, { from = day, createdOn = day } = {}): Order {
     const count = story.payments.length + 1
     const time = new Date((60 + ((count * 7_919) % 84_000)) * 1_000).toISOString().slice(11, 19)
     const at = istMoment(day, time)
-    const madeAt = madeOn === day ? new Date(at.getTime() - 60_000) : istMoment(madeOn, '12:00:00')
+    const madeAt = createdOn === day ? new Date(at.getTime() - 60_000) : istMoment(createdOn, '12:00:00')
     const digits = String(count).padStart(9, '0')
     const payment: Payment = {
       ...{ utr: form === 'own' ? `Q${number}UP${digits}` : `6${mid.slice(1, 3)}${digits}`, day, at, from, madeAt },
@@ -85,10 +85,10 @@ function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>)
   function except(
     kind: string,
     { orderId, utr, amount, day, at }: Pick<Order, 'orderId' | 'utr' | 'amount' | 'day' | 'at'>,
-    { receivedAt = at, madeOn = day, ...more }: Partial<Reported>,
+    { receivedAt = at, createdOn = day, ...more }: Partial<Reported>,
   ) {
     const from = new Date(receivedAt.getTime() + 330 * 60_000).toISOString().slice(0, 10)
-    const about = { kind, orderId, utr, amount, day, at, receivedAt, from, madeOn, resolvedOn: lastWord(days) }
+    const about = { kind, orderId, utr, amount, day, at, receivedAt, from, createdOn, resolvedOn: lastWord(days) }
     story.exceptions.push({ ...about, ...more })
   }
 
@@ -200,7 +200,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
       const [from, resolvedFrom] = [later(day), later(day, 3)]
       const about = { ...order, amount, utr, orderId: `gone-${order.orderId.slice(-6)}` }
       const receivedAt = istMoment(from, '09:00:00')
-      except('unknown order', about, { receivedAt, resolvedOn: resolvedFrom, madeOn: '' })
+      except('unknown order', about, { receivedAt, resolvedOn: resolvedFrom, createdOn: '' })
       const cause = `exception of ${utr}: unknown order, of order ${about.orderId}`
       differ('unknown payment', about, { day, settled: amount, settlementUtr, from, resolvedFrom, cause })
     },

@@ -73,7 +73,7 @@ export type Reported = Known & {
   receivedAt: Date
   resolvedOn: string
   /** The day on which its order was created; empty for an unknown order. */
-  madeOn: string
+  createdOn: string
 }
 
 export type Story = { mid: string; payments: Payment[]; lines: Line[]; refunds: Refund[]; exceptions: Reported[] }

@@ -40,9 +40,9 @@ async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}):
     note: 'sold out',
     createdBy: 'merchant',
   }
-  const made = await createRefund(service.pools.due, { ...requested, ...changes }, service.clock.now())
-  if (!('refund' in made)) throw new Error(made.rejected)
-  return made.refund
+  const created = await createRefund(service.pools.due, { ...requested, ...changes }, service.clock.now())
+  if (!('refund' in created)) throw new Error(created.rejected)
+  return created.refund
 }
 
 const end = (refund: Refund, update: RefundUpdate) =>

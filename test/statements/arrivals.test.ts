@@ -314,10 +314,10 @@ describe('errors between payout and bank account', () => {
   it("reconcile payouts lists every credit with a payout's amount but without its reference", async () => {
     const shop = await newShop()
     const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
-    const made = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
+    const created = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
     expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
     const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
-    expect(payouts[1].statement).toBe(`${made.statement} line 4, ${made.statement} line 5`)
+    expect(payouts[1].statement).toBe(`${created.statement} line 4, ${created.statement} line 5`)
   })
 
   it('reconcile payouts reports equal payouts whose references the bank cut off as perhaps, until an operator matches each', async () => {
@@ -326,13 +326,13 @@ describe('errors between payout and bank account', () => {
     await addPayouts(mid, ...payouts)
     const [first, second] = payouts as [Payout, Payout]
     const cut = (payout: Payout) => ({ ...lineOf(payout), text: 'NEFT', reference: '' })
-    const made = await imported([mid], statement([cut(first), cut(second)]))
+    const created = await imported([mid], statement([cut(first), cut(second)]))
     expect(await arrivals(mid)).toEqual(['perhaps', 'perhaps', 'not arrived'])
     for (const [payout, line] of [
       [first, '3'],
       [second, '4'],
     ] as const) {
-      const match = ['--payout', payout.reference, '--statement', String(made.statement), '--line', line]
+      const match = ['--payout', payout.reference, '--statement', String(created.statement), '--line', line]
       await must(['statements', 'match', ...match, '--reason', 'of that day'])
     }
     expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])

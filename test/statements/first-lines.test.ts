@@ -73,8 +73,8 @@ describe('a statement whose first lines are missing', () => {
     'statements import does not cover days before the oldest line if the earlier statement %s',
     async (_, file, undo) => {
       const mid = await newPaidOut('12')
-      const made = await must(importArgs(mid, 'rupees'), file)
-      if (undo) await must(['statements', 'undo', '--statement', String(made.statement)])
+      const created = await must(importArgs(mid, 'rupees'), file)
+      if (undo) await must(['statements', 'undo', '--statement', String(created.statement)])
       const later = importArgs(mid, 'rupees', '2026-08-11', '2026-08-31')
       expect((await covered(later, statement(5002, '17', '25'))).coversFrom).toBe('2026-08-18')
     },

@@ -79,9 +79,9 @@ function isRequired(ref: string): boolean {
 /** Returns the validator of a schema inside the document, by the names on the path to it. */
 function validator(names: string[]): ValidateFunction {
   const pointer = names.map((name) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
-  const made = validators.get(pointer) ?? ajv.compile({ $ref: `openapi#/${pointer}` })
-  validators.set(pointer, made)
-  return made
+  const created = validators.get(pointer) ?? ajv.compile({ $ref: `openapi#/${pointer}` })
+  validators.set(pointer, created)
+  return created
 }
 
 const faults: string[] = []

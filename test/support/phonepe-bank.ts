@@ -269,7 +269,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     if (others.reduce((sum, one) => sum + one.amount, amount) > payment.amount) {
       return reject(400, 'REFUND_AMOUNT_EXCEEDS_ORIGINAL', 'more than what was paid')
     }
-    const made = refunds.add({
+    const created = refunds.add({
       id: `OMR${randomInt(10 ** 13, 10 ** 14)}`,
       ourRefundId: merchantRefundId,
       orderId: originalMerchantOrderId,
@@ -280,7 +280,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
       createdAt: now().toISOString(),
     })
     // The final status of a refund is reported by its notification and by the status call.
-    return responded(200, { refundId: made.id, amount, state: 'PENDING' })
+    return responded(200, { refundId: created.id, amount, state: 'PENDING' })
   }
 }
 

@@ -160,9 +160,9 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     const intentLink = `upi://pay?pa=${merchantVpa}${query.join('')}`
     const id = ulid(now())
     const qr = { id, merchantId, merchantVpa, amount, referenceId, refId, intentLink, transactionNote, expiryDate }
-    const made: SetuQr = { ...qr, status: 'active', createdAt: now().toISOString(), payments: [] }
-    qrs.set(id, made)
-    return responded(201, withoutPayments(made))
+    const created: SetuQr = { ...qr, status: 'active', createdAt: now().toISOString(), payments: [] }
+    qrs.set(id, created)
+    return responded(201, withoutPayments(created))
   }
 
   /** Simulates the customer; the response is sent before the notifications. */
@@ -215,8 +215,14 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     if (!payment) return reject(404, 'not-found', 'no such payment')
     const names = { id: ulid(now()), merchantId, paymentId: payment.id, txnId: payment.txnId }
     const requested = { ourRefundId: String(referenceId), amount: Number(amount) }
-    const made = { ...names, ...requested, status: 'pending', reference: '', createdAt: now().toISOString() } as const
-    return responded(201, refundOf(refunds.add(made)))
+    const created = {
+      ...names,
+      ...requested,
+      status: 'pending',
+      reference: '',
+      createdAt: now().toISOString(),
+    } as const
+    return responded(201, refundOf(refunds.add(created)))
   }
 
   function eventOf(qr: SetuQr, payment: SetuPayment) {

@@ -27,7 +27,7 @@ export interface UpiLink {
   merchantCategory: string | undefined
   mode: string | undefined
   qrMedium: string | undefined
-  qrMadeAt: Date | undefined
+  qrCreatedAt: Date | undefined
   qrExpiresAt: Date | undefined
   /** Every parameter, decoded, by its name in the link. */
   parameters: ReadonlyMap<string, string>
@@ -86,10 +86,10 @@ export function readUpiLink(link: string, now: Date): UpiLink {
   if (amount !== undefined && paise(amount) === 0) throw new Error('am is zero')
   const merchantCategory = parameters.get('mc')
   if (merchantCategory !== undefined && merchantCategory !== '0000') required(parameters, 'tr')
-  const qrMadeAt = instant(parameters, 'QRts')
+  const qrCreatedAt = instant(parameters, 'QRts')
   const qrExpiresAt = instant(parameters, 'QRexpire')
-  if (qrMadeAt && qrExpiresAt && qrMadeAt > qrExpiresAt) throw new Error('QRts is after QRexpire')
-  if (qrMadeAt && qrMadeAt > now) throw new Error('QRts is in the future')
+  if (qrCreatedAt && qrExpiresAt && qrCreatedAt > qrExpiresAt) throw new Error('QRts is after QRexpire')
+  if (qrCreatedAt && qrCreatedAt > now) throw new Error('QRts is in the future')
   if (qrExpiresAt && qrExpiresAt <= now) throw new Error('the link has expired')
   return {
     prefix,
@@ -102,7 +102,7 @@ export function readUpiLink(link: string, now: Date): UpiLink {
     merchantCategory,
     mode: parameters.get('mode'),
     qrMedium: parameters.get('qrMedium'),
-    qrMadeAt,
+    qrCreatedAt,
     qrExpiresAt,
     parameters,
   }

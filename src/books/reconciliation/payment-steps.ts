@@ -62,9 +62,9 @@ function ofException(exception: PaymentException): Step[] {
 
 function ofRefund(refund: Refund): Step[] {
   const { ourRefundId: id, amount, note, sentAt, acquirer, status, reference, reason, endedAt } = refund
-  const made = `refund ${id} of ${toIndianText(amount)} requested: ${note}`
+  const created = `refund ${id} of ${toIndianText(amount)} requested: ${note}`
   const open = reason ? `; still open: ${reason}` : '; still open'
-  const steps: Step[] = [{ at: refund.createdAt, what: `${made}${endedAt ? '' : open}`, by: refund.createdBy }]
+  const steps: Step[] = [{ at: refund.createdAt, what: `${created}${endedAt ? '' : open}`, by: refund.createdBy }]
   if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })
   const detail = status === 'SUCCESS' ? reference && `, reference ${reference}` : reason && `: ${reason}`
   if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null })

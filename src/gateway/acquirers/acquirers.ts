@@ -130,22 +130,22 @@ export type Acquirers = ReturnType<typeof createAcquirers>
 
 /** Clients and notifications of the acquirer accounts. Each is created once, and again after its account changes. */
 export function createAcquirers(accounts: Accounts, http: HttpClient, options: ClientOptions) {
-  type Made = { version: string; client: LimitedClient | undefined; notifications: Notifications | undefined }
-  const made = new Map<string, Made>()
+  type Created = { version: string; client: LimitedClient | undefined; notifications: Notifications | undefined }
+  const created = new Map<string, Created>()
 
-  function make(account: AcquirerAccount): Made {
+  function make(account: AcquirerAccount): Created {
     const { name, settings, version } = account
-    const before = made.get(name)
+    const before = created.get(name)
     if (before?.version === version) return before
     const acquirer = acquirerOf(name)
     const client = acquirer?.client?.(settings, http, options.elapsedMs)
     const notifications = acquirer?.notifications(settings)
     const anew = { version, client: client && withLimits(account, client, options), notifications }
-    made.set(name, anew)
+    created.set(name, anew)
     return anew
   }
 
-  async function find(name: string): Promise<Made | undefined> {
+  async function find(name: string): Promise<Created | undefined> {
     const account = await accounts.find(name)
     return account && make(account)
   }

@@ -11,7 +11,7 @@ export type Linking = {
   /** Longest time for the acquirers to create a link, and for the first of two, and the pause between look-ups. */
   limits: { acquirers: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number } }
   /** Called for each link that a fallback acquirer created, with the kind of the first account. */
-  metrics: { madeByNextAcquirer: (firstKind: Linker['firstKind']) => void }
+  metrics: { createdByFallback: (firstKind: Linker['firstKind']) => void }
 }
 
 /**
@@ -46,7 +46,7 @@ export async function insertWithLink(
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) close()
-  else if (paymentLink.isByFallback) metrics.madeByNextAcquirer(firstKind)
+  else if (paymentLink.isByFallback) metrics.createdByFallback(firstKind)
   return stored
 }
 

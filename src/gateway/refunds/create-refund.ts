@@ -24,7 +24,7 @@ export type RefundRequest = {
 
 /** The refund, with `made` false for a repeated request, or the reason of a rejection. */
 export type RefundResult =
-  | { refund: Refund; made: boolean }
+  | { refund: Refund; created: boolean }
   | { rejected: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
@@ -40,8 +40,8 @@ export async function createRefund(
 ): Promise<RefundResult> {
   const before = await findRepeat(db, request)
   if (before) return before
-  const isStored = async (made: RefundResult) =>
-    'rejected' in made || (await findRefund(db, request.mid, made.refund)) !== undefined
+  const isStored = async (created: RefundResult) =>
+    'rejected' in created || (await findRefund(db, request.mid, created.refund)) !== undefined
   return inTransaction(db, store, claim && { claim, isStored })
 
   async function store(client: Queryable): Promise<RefundResult> {
@@ -70,7 +70,7 @@ export async function createRefund(
     )
     // No row: a concurrent refund of another order, which has its own lock, has used this refund_id.
     if (rowCount === 0) return { rejected: 'refund_id exists' }
-    return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, made: true }
+    return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, created: true }
   }
 }
 
@@ -81,7 +81,7 @@ async function findRepeat(db: Queryable, request: RefundRequest): Promise<Refund
   if (refund === undefined) return undefined
   const isSameNote = refund.note === request.note || refund.note === ''
   const isSame = refund.orderId === request.orderId && refund.requested === (request.amount ?? null) && isSameNote
-  return isSame ? { refund, made: false } : { rejected: 'refund_id exists' }
+  return isSame ? { refund, created: false } : { rejected: 'refund_id exists' }
 }
 
 async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {

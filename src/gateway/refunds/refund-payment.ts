@@ -70,12 +70,12 @@ export const refundPayment = operation({
       const order = await intents.findStatus(mid, body.order_id)
       if (!order) throw orderNotFound()
       const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, createdBy: 'merchant' }
-      const made = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
+      const created = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
         createRefund(pools.requests, refund, now(), claim),
       )
-      if ('refund' in made) return toRefundData(made.refund)
-      if (made.rejected === 'unknown order') throw orderNotFound()
-      throw refundRejected(made.rejected)
+      if ('refund' in created) return toRefundData(created.refund)
+      if (created.rejected === 'unknown order') throw orderNotFound()
+      throw refundRejected(created.rejected)
     }
   },
 })

@@ -97,10 +97,10 @@ export function deliveryJobs({ deliveries, http, sealingKeys, log, metrics, now,
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
     if (!secrets) return false
-    const made = await attempt(delivery, secrets, signal)
+    const created = await attempt(delivery, secrets, signal)
     // A cancelled call may not have arrived, so it is sent again.
     if (signal.aborted) return false
-    const reason = await deliveries.settle(made)
+    const reason = await deliveries.settle(created)
     if (reason) {
       const { mid, endpointId } = delivery
       metrics.endpointSwitchedOff(reason)

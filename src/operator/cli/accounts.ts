@@ -119,7 +119,7 @@ export const accountCommands = [
       const counts = { accounts, webhooks, unopened }
       const resealed = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
       const message = `${resealed}; ${counted(unopened, 'secret', 'secrets')} could not be decrypted.`
-      return { data: document(counts, message), made: counts }
+      return { data: document(counts, message), created: counts }
     },
   }),
 ]

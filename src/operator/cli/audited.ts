@@ -22,7 +22,7 @@ export async function runAudited(
 ): Promise<Output> {
   const auditId = randomUUID()
   const begin = () => createAudit(db).begin({ auditId, person, ...audited })
-  const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['made'] = {}) =>
+  const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['created'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
 
   // Throws for a database of an incompatible earlier version, which must stay unchanged, before the audit writes to it.
@@ -37,14 +37,14 @@ export async function runAudited(
     inOneTransaction = true
     return inTransaction(db, async (client) => {
       const output = toOutput(await work(client))
-      await end(client, 'done', output.made)
+      await end(client, 'done', output.created)
       return output
     })
   }
   try {
     const output = toOutput(await run(change))
     if (!begun) await begin()
-    if (!inOneTransaction) await end(db, 'done', output.made)
+    if (!inOneTransaction) await end(db, 'done', output.created)
     return output
   } catch (error) {
     // A command with its own transactions gets no outcome after an unexpected error, because part of its change may be

@@ -36,7 +36,7 @@ export const bankHolidayCommands = [
     async run({ day }, { client, now, person }) {
       const name = await createBankHolidays(client).remove(day, { by: person, now })
       if (name === undefined) throw new CommandError(`${day} is not a bank holiday: see ops bank-holidays list`)
-      return { data: document({ day, name }, `Bank holiday ${day}, ${name}, removed.`), made: { name } }
+      return { data: document({ day, name }, `Bank holiday ${day}, ${name}, removed.`), created: { name } }
     },
   }),
 
@@ -49,13 +49,13 @@ export const bankHolidayCommands = [
       const { holidays, others } = await readFile(file, terminal, async (list) => readHolidays(await readText(list)))
       return change(async (client) => {
         const added = await createBankHolidays(client).add(holidays, { by: person, now })
-        const made = { added, unchanged: holidays.length - added }
+        const created = { added, unchanged: holidays.length - added }
         const warnings = others.length > 0 ? [describeOthers(others)] : []
         const data = document(
-          { ...made, warnings },
-          `${counted(added, 'bank holiday')} added, ${made.unchanged} unchanged.`,
+          { ...created, warnings },
+          `${counted(added, 'bank holiday')} added, ${created.unchanged} unchanged.`,
         )
-        return { data, warnings, made }
+        return { data, warnings, created }
       })
     },
   }),

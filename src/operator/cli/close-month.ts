@@ -55,7 +55,7 @@ export const closeMonthCommands = [
           ...(await warnOfPayouts(db, { ...days, now: closedAt })),
         ]
         const data = document({ ...stored, warnings }, figuresTable(stored.figures), closedText(stored, closedAt))
-        return { data, made: { sha256: stored.sha256 }, warnings }
+        return { data, created: { sha256: stored.sha256 }, warnings }
       })
     },
   }),

@@ -24,7 +24,7 @@ export const databaseCommands = [
         data: document({ applied, forgotten }, message),
         warnings:
           forgotten.length === 0 ? [] : [`only the coordinator has ${forgotten.join(', ')}: run ops database spread`],
-        made: { applied },
+        created: { applied },
       }
     },
   }),
@@ -37,7 +37,7 @@ export const databaseCommands = [
       // The shards of a newly distributed table have no grants yet.
       await applyGrants(config.databaseMigrateUrl)
       const message = spread.length === 0 ? 'Every table is already distributed.' : `Distributed ${spread.join(', ')}.`
-      return { data: document({ spread }, message), made: { spread } }
+      return { data: document({ spread }, message), created: { spread } }
     },
   }),
 ]

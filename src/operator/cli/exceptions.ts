@@ -87,8 +87,8 @@ async function resolveAll(
   }
   return change(async (client) => {
     const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
-    const made = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
-    return { data: document(made, `Resolved ${sumText(resolved)}.`), made }
+    const created = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
+    return { data: document(created, `Resolved ${sumText(resolved)}.`), created }
   })
 }
 

@@ -75,5 +75,5 @@ async function addKey(client: Queryable, key: Omit<NewAccessKey, 'publicKey' | '
   const { mid, pid, label, mayRefund, createdAt } = added
   const fields = { publicKey, secretKey, mid, pid, label, mayRefund, createdAt }
   const notes = ['Store the secret key now. It is not shown again; the service stores only its hash.', ...advice]
-  return { data: record(fields, notes.join('\n')), made: { publicKey } }
+  return { data: record(fields, notes.join('\n')), created: { publicKey } }
 }

@@ -31,7 +31,7 @@ export const layoutCommands = [
           `layout ${layout.name} already exists: remove it first with ops settlements layout remove --name ${layout.name}`,
         )
       }
-      return { data: document(layout, record(toShown(layout))), made: { name: layout.name } }
+      return { data: document(layout, record(toShown(layout))), created: { name: layout.name } }
     },
   }),
 
@@ -47,7 +47,7 @@ export const layoutCommands = [
     schema: z.object({ name: identifier }),
     async run({ name }, { client }) {
       if (!(await createLayouts(client).remove(name))) throw unknownLayout(name)
-      return { data: document({ name }, `Layout ${name} removed.`), made: { name } }
+      return { data: document({ name }, `Layout ${name} removed.`), created: { name } }
     },
   }),
 

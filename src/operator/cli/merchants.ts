@@ -35,7 +35,7 @@ export const merchantCommands = [
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} already exists: choose another`)
       await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
       if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
-      return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
+      return { ...(await showWithAdvice(added, client)), created: { mid: merchant.mid } }
     },
   }),
 

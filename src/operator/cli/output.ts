@@ -15,7 +15,7 @@ import { writeText } from './write-text.ts'
  */
 export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> }) & {
   warnings?: readonly string[]
-  made?: Readonly<Record<string, unknown>>
+  created?: Readonly<Record<string, unknown>>
 }
 
 /** The return value of a command: an output, or only its data. */

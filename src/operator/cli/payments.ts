@@ -145,7 +145,7 @@ export const paymentCommands = [
       )
       const { recorded, unchanged, exceptions } = result
       const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}.`
-      return { data: document({ ...result, warnings }, message), made: result, warnings }
+      return { data: document({ ...result, warnings }, message), created: result, warnings }
     },
   }),
 
@@ -186,7 +186,7 @@ export const paymentCommands = [
         forgetCustomers(db, customers, progress('intent erased', 'intents erased')),
       )
       const message = `Customer data of ${counted(forgotten, 'intent')} erased.`
-      return { data: document({ forgotten, warnings }, message), made: { forgotten } }
+      return { data: document({ forgotten, warnings }, message), created: { forgotten } }
     },
   }),
 ]

@@ -89,7 +89,7 @@ export const reconcileCommands = [
         const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
         const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now }
         const message = `Discrepancy ${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, resolved${as ? ` as ${as}` : ''}.`
-        return { data: document({ ...found, ...amounts, ...entry }, message), made: { mid: found.mid } }
+        return { data: document({ ...found, ...amounts, ...entry }, message), created: { mid: found.mid } }
       })
     },
   }),

@@ -64,9 +64,9 @@ export const refundCommands = [
         exception === undefined
           ? { mid: (await findOrder(db, orderId)).mid, orderId, note: note as string, amount }
           : await ofException(db, exception, note)
-      const made = await createRefund(db, { ...request, createdBy: person }, now)
-      if ('rejected' in made) throw new CommandError(REJECTED[made.rejected])
-      const { refund } = made
+      const created = await createRefund(db, { ...request, createdBy: person }, now)
+      if ('rejected' in created) throw new CommandError(REJECTED[created.rejected])
+      const { refund } = created
       const next =
         refund.acquirer === 'direct'
           ? `Refund the customer at the bank, then run ops refunds done --refund ${refund.ourRefundId} --reference RRN`
@@ -74,7 +74,7 @@ export const refundCommands = [
       const message = `Refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} created. ${next}`
       return {
         data: document(toRefundData(refund), message),
-        made: { refundId: refund.ourRefundId, mid: refund.mid },
+        created: { refundId: refund.ourRefundId, mid: refund.mid },
       }
     },
   }),

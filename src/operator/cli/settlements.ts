@@ -132,7 +132,7 @@ export const settlementCommands = [
         if ('rejected' in undone) throw new CommandError(explain(importId, undone))
         const { removed, restored } = undone
         const message = `Import ${importId} undone: ${removed} removed, ${restored} restored.`
-        return { data: document({ import: importId, removed, restored }, message), made: { removed, restored } }
+        return { data: document({ import: importId, removed, restored }, message), created: { removed, restored } }
       })
       await showToPartners(context)
       return output
@@ -164,10 +164,10 @@ function importFrom(
     const { amount, insertedAmount, ...counts } = result
     const warnings = [...doubts, ...notes]
     const { import: importId, inserted, unchanged, updated } = counts
-    const made = { ...counts, insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
+    const created = { ...counts, insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
     const sum = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
     const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${text}.`
-    return { data: document({ ...made, ...json, warnings }, message), made, warnings }
+    return { data: document({ ...created, ...json, warnings }, message), created, warnings }
   })
 }
 

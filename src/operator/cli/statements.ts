@@ -68,8 +68,8 @@ export const statementCommands = [
           const bankDays = createBankDays(await holidaysOf(client, now))
           const imported = await importStatement(client, csv, { ...importing, bankDays, onProgress: progress('line') })
           warnings.push(...judge(imported, importing))
-          const { proved: _, moved: __, ...made } = imported
-          return { data: importedData(imported, warnings), made, warnings }
+          const { proved: _, moved: __, ...created } = imported
+          return { data: importedData(imported, warnings), created, warnings }
         }),
       )
     },
@@ -108,13 +108,13 @@ export const statementCommands = [
       if (credit === undefined)
         throw new CommandError(`line ${line} of bank statement ${statement} is not a stored credit: ${SEE_PAYOUTS}`)
       const shown = `line ${line} of bank statement ${statement} (${describe(credit)})`
-      const made = { payout: payout ?? null, statement, line }
-      const json = { ...made, ...toShown(credit) }
+      const created = { payout: payout ?? null, statement, line }
+      const json = { ...created, ...toShown(credit) }
       if (payout === undefined) {
         if (credit.matchedPayout === null)
           throw new CommandError(`${shown} is not matched with a payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        return { data: document(json, `Match of ${shown} with payout ${credit.matchedPayout} removed.`), made }
+        return { data: document(json, `Match of ${shown} with payout ${credit.matchedPayout} removed.`), created }
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
@@ -129,7 +129,7 @@ export const statementCommands = [
         )
       await setMatch(client, place, payout)
       const message = `Matched ${shown} with payout ${payout} of ${toIndianRupees(expected)}.`
-      return { data: document({ ...json, expected: new Money(expected) }, message), made }
+      return { data: document({ ...json, expected: new Money(expected) }, message), created }
     },
   }),
 
@@ -141,13 +141,13 @@ export const statementCommands = [
       if (removed === undefined)
         throw new CommandError(`bank statement ${statement} does not exist or was undone: see ops statements list`)
       const message = `Bank statement ${statement} undone: ${counted(removed, 'line')} removed.`
-      return { data: document({ statement, removed }, message), made: { removed } }
+      return { data: document({ statement, removed }, message), created: { removed } }
     },
   }),
 ]
 
 /** `Bank statement 1 covers ….`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
-function importedData({ proved, moved, ...made }: ImportedStatement, warnings: readonly string[]): RecordData {
+function importedData({ proved, moved, ...created }: ImportedStatement, warnings: readonly string[]): RecordData {
   const { credits, credited, debits, debited } = moved
   const lines = credits + debits
   const closing = rupees(proved?.closing ?? null)
@@ -156,16 +156,16 @@ function importedData({ proved, moved, ...made }: ImportedStatement, warnings: r
     `${counted(debits, 'debit')}, ${toIndianRupees(debited)}`,
     ...(closing === null ? [] : [`closing balance ${toIndianRupees(closing.paise)}`]),
   ]
-  const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
+  const covers = created.coversTo === null ? 'no day' : `${created.coversFrom} to ${created.coversTo}`
   return document(
     {
-      ...{ ...made, lines, credits, credited: new Money(credited) },
+      ...{ ...created, lines, credits, credited: new Money(credited) },
       debits,
       debited: new Money(debited),
       closing,
       warnings,
     },
-    `Bank statement ${made.statement} covers ${covers}.\n${counted(lines, 'line')}: ${parts.join('; ')}`,
+    `Bank statement ${created.statement} covers ${covers}.\n${counted(lines, 'line')}: ${parts.join('; ')}`,
   )
 }
 

@@ -71,7 +71,7 @@ export const webhookCommands = [
       if (!added) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
       await watchOpenOrders(client, mid, now)
       const data = shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
-      return { data, made: { endpoint: endpointId } }
+      return { data, created: { endpoint: endpointId } }
     },
   }),
 

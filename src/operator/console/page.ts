@@ -197,8 +197,8 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
     const order = orderId && code(orderId)
     return [code(id), kind, mid, order, amount === null ? '–' : toIndianRupees(amount), ageText(receivedAt, now)]
   })
-  const waiting = refunds.oldest.map(({ refundId, mid, orderId, acquirer, amount, madeAt }) => {
-    return [code(refundId), mid, code(orderId), acquirer, toIndianText(amount), ageText(madeAt, now)]
+  const waiting = refunds.oldest.map(({ refundId, mid, orderId, acquirer, amount, madeAt: createdAt }) => {
+    return [code(refundId), mid, code(orderId), acquirer, toIndianText(amount), ageText(createdAt, now)]
   })
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}${

@@ -208,7 +208,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
     acquirerCall: (account: AccountLabels, call: string, outcome: string) =>
       counters.acquirer_calls_total.inc({ ...account, call, outcome }),
-    madeByNextAcquirer: (account: AccountKind) => counters.payment_intents_by_next_acquirer_total.inc({ account }),
+    createdByFallback: (account: AccountKind) => counters.payment_intents_by_next_acquirer_total.inc({ account }),
     acquirersConfigured: (count: () => Promise<number>) => {
       countAcquirers = count
     },

@@ -72,7 +72,7 @@ export const cashfree: Driver = async (options) => {
       calls: CALLS,
       preparing: ['createOrder', CALLS.link],
       linkOf: (orderId: string) => orderOf(orderId).links.at(-1) ?? '',
-      made: () => [...bank.orders.keys()],
+      created: () => [...bank.orders.keys()],
       isOpen: (orderId: string) => bank.statusOf(orderOf(orderId)) === 'ACTIVE',
       sendBack(orderId: string) {
         for (const { order, ...payment } of bank.paid()) if (payment.orderId === orderId) sendBack(order, payment)

@@ -77,7 +77,7 @@ export type IssuingBank = {
   preparing: readonly string[]
   linkOf: (orderId: string) => string
   /** All orders ever created at the bank, by the service's orderIds. */
-  made: () => string[]
+  created: () => string[]
   isOpen: (orderId: string) => boolean
   /** Sends an automatic refund of an order. */
   sendBack?: (orderId: string) => void

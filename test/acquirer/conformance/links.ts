@@ -16,18 +16,18 @@ async function heldCreates(stage: Stage, of: Parameters<typeof create>[1], times
   const order_id = unique('order')
   const responses = Promise.all(Array.from({ length: times }, () => create(stage, of, { order_id }, headers)))
   await until('all links are created', () => bank.countOf(bank.calls.link) === known + times, { pollMs: 1 })
-  return { responses, made: bank.made().slice(-times), open: held.open }
+  return { responses, created: bank.created().slice(-times), open: held.open }
 }
 
 const isStoredOnce = async (stage: Stage, headers: Record<string, string>, statuses: number[]) => {
   const bank = bankOf(stage)
-  const { responses, made, open } = await heldCreates(stage, await stage.newMerchant(), 5, headers)
+  const { responses, created, open } = await heldCreates(stage, await stage.newMerchant(), 5, headers)
   open()
   const reported = await responses
   expect(reported.map(({ status }) => status).sort()).toEqual(statuses)
   const [stored, ...others] = new Set(reported.flatMap(({ body }) => body.data?.orderId ?? []))
   expect(others).toEqual([])
-  const losers = made.filter((orderId) => orderId !== stored)
+  const losers = created.filter((orderId) => orderId !== stored)
   expect(losers).toHaveLength(4)
   if (!bank.calls.close) return
   await until('the unused links are closed', () => losers.every((orderId) => !bank.isOpen(orderId)))
@@ -40,8 +40,8 @@ export const LINKS: Case[] = [
     name: 'passes on the acquirer’s link unchanged: with all four prefixes, on the pay page and in the QR',
     not: OURS,
     async run(stage) {
-      const made = await create(stage, await stage.newMerchant(), { note: 'Order 1001' })
-      const { intent, phonepe, paytm, gpay, orderId } = made.body.data
+      const created = await create(stage, await stage.newMerchant(), { note: 'Order 1001' })
+      const { intent, phonepe, paytm, gpay, orderId } = created.body.data
       const link = bankOf(stage).linkOf(orderId)
       const query = link.slice('upi://pay?'.length)
       expect({ intent, phonepe, paytm, gpay }).toEqual({
@@ -101,10 +101,10 @@ export const LINKS: Case[] = [
     },
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
-      const known = bank.made().length
+      const known = bank.created().length
       bank.nextFaults[bank.preparing[0] as string] = ['sent twice']
       const { orderId } = await newOrder(stage, of)
-      expect(bank.made().slice(known)).toEqual([orderId])
+      expect(bank.created().slice(known)).toEqual([orderId])
     },
   },
   {
@@ -115,12 +115,12 @@ export const LINKS: Case[] = [
       await stage.service.db.query(
         "alter table payment_intents add constraint refused_by_a_test check (note <> 'rejected by PostgreSQL') not valid",
       )
-      const known = bank.made().length
+      const known = bank.created().length
       const responses = await Promise.all([1, 2, 3].map(() => create(stage, of, { note: 'rejected by PostgreSQL' })))
       const { orderId } = await newOrder(stage, of)
       await stage.service.db.query('alter table payment_intents drop constraint refused_by_a_test')
       expect(responses.map(({ status }) => status)).toEqual([500, 500, 500])
-      const rejected = bank.made().slice(known, known + 3)
+      const rejected = bank.created().slice(known, known + 3)
       await until('the links of the rejected intents are closed', () => rejected.every((one) => !bank.isOpen(one)))
       expect(bank.isOpen(orderId)).toBe(true)
     },

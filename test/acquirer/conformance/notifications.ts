@@ -357,7 +357,7 @@ export const NOTIFICATIONS: Case[] = [
       const known = bank.countOf(bank.calls.link)
       const creating = create(stage, of)
       await until('the bank has created the link', () => bank.countOf(bank.calls.link) > known, { pollMs: 1 })
-      const orderId = bank.made().at(-1) as string
+      const orderId = bank.created().at(-1) as string
       const reported = [{ status: 'FAIL', utr: 'EARLY1' } as const, { utr: 'EARLY2' }].map((one) =>
         stage.notification(orderId, one),
       )

@@ -91,7 +91,7 @@ export const phonepe: Driver = async (options) => {
       calls: CALLS,
       preparing: [CALLS.link],
       linkOf: (orderId: string) => orderOf(orderId).link,
-      made: () => [...bank.orders.keys()],
+      created: () => [...bank.orders.keys()],
       isOpen: (orderId: string) => bank.stateOf(orderOf(orderId)) === 'PENDING',
       async pay(...how: Parameters<typeof pay>) {
         const paid = await pay(...how)

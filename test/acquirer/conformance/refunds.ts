@@ -17,9 +17,9 @@ async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
   const { orderId, of } = await newOrder(stage)
   await bankOf(stage).pay(orderId)
   const requested = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
-  const made = await createRefund(stage.service.pools.due, requested, stage.service.clock.now())
-  if ('refund' in made) return made.refund
-  throw new Error(made.rejected)
+  const created = await createRefund(stage.service.pools.due, requested, stage.service.clock.now())
+  if ('refund' in created) return created.refund
+  throw new Error(created.rejected)
 }
 
 /** Creates a refund that is pending at the bank. */
@@ -120,9 +120,9 @@ export const REFUNDS: Case[] = [
         stage.service.clock.advance(seconds)
         await look()
       }
-      const made = booked(stage, refund).length
-      expect(await stored(stage, refund)).toMatchObject({ status: made === 1 ? 'SUCCESS' : 'PENDING' })
-      expect(await exceptionsOf(stage, refund)).toEqual(made === 1 ? [] : ['refund unsure'])
+      const created = booked(stage, refund).length
+      expect(await stored(stage, refund)).toMatchObject({ status: created === 1 ? 'SUCCESS' : 'PENDING' })
+      expect(await exceptionsOf(stage, refund)).toEqual(created === 1 ? [] : ['refund unsure'])
     }),
   ),
   ...[401, 403].map((status) =>

@@ -70,7 +70,7 @@ export const setu: Driver = async (options) => {
       calls: CALLS,
       preparing: [CALLS.link],
       linkOf: (orderId: string) => qrOf(orderId).intentLink,
-      made: () => [...bank.qrs.values()].map(({ referenceId }) => referenceId),
+      created: () => [...bank.qrs.values()].map(({ referenceId }) => referenceId),
       isOpen: (orderId: string) => qrOf(orderId).status === 'active',
     }) as never,
   }

@@ -74,7 +74,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
   Object.assign(bank, { faults: [...SENDINGS], retriesNotifications: true })
   bank.refunds.faults = ENDS
   const startedAt = performance.now()
-  const [made] = await Promise.all([makeRefunds(db, orders), killServices(), killDatabases()])
+  const [created] = await Promise.all([makeRefunds(db, orders), killServices(), killDatabases()])
   const loadMs = performance.now() - startedAt
 
   bank.faults = []
@@ -92,14 +92,14 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     await bank.sendWaiting()
   }
   await untilNothingIsPending()
-  const { broken, notes } = await compareBooks(db, bank, made)
+  const { broken, notes } = await compareBooks(db, bank, created)
   await bank.goAway()
   await service.stop()
   await db.end()
   return [
     {
       fault: `refunds, ${KILLS} kills of the service, ${DATABASE_KILLS} of PostgreSQL`,
-      notes: [`${made} refunds of ${orders.length} payments in ${ms(loadMs)}; ${stoodStill}`, ...notes],
+      notes: [`${created} refunds of ${orders.length} payments in ${ms(loadMs)}; ${stoodStill}`, ...notes],
       broken,
     },
   ]
@@ -216,9 +216,9 @@ async function takePayments(bank: FakeSetu, merchants: NewMerchant[], url: strin
 
 /** Creates the refunds, each until it is stored or rejected. Returns how many were stored. */
 async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
-  let made = 0
+  let created = 0
   const refund = async (order: Order, name: string, paise: number | undefined) => {
-    if ('refund' in (await refundOnce(db, order, name, paise))) made++
+    if ('refund' in (await refundOnce(db, order, name, paise))) created++
   }
   const storms = orders.slice(0, STORMS)
   const singles = orders.slice(STORMS, STORMS + SINGLES)
@@ -236,7 +236,7 @@ async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
       await refund(order, 'part', Math.ceil(order.paise / 2))
     }),
   ])
-  return made
+  return created
 }
 
 /** Retries like a merchant's server until the result is known. */
@@ -245,13 +245,13 @@ async function refundOnce(db: Database, order: Order, name: string, paise: numbe
   const refundId = `${name}-${orderId}`.slice(0, 40)
   for (;;) {
     const checked = { mid, orderId, refundId, amount: paise, note: 'sold out', createdBy: 'merchant' }
-    const made = await createRefund(db, checked, new Date()).catch(() => undefined)
-    if (made) return made
+    const created = await createRefund(db, checked, new Date()).catch(() => undefined)
+    if (created) return created
     await sleep(RETRY_MS)
   }
 }
 
-async function compareBooks(db: Database, bank: FakeSetu, made: number) {
+async function compareBooks(db: Database, bank: FakeSetu, created: number) {
   const { rows } = await db.query<Refund>(
     `select r.*, array(select e.kind from payment_exceptions e where e.mid = r.mid and e.our_refund_id = r.our_refund_id) as kinds
        from refunds r`,
@@ -283,8 +283,8 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
   const paidBack = mapBy(wentBack, ({ paymentId }) => paymentId)
   const aboveThere = bank.paid().filter(({ id, amount }) => sum((paidBack.get(id) ?? []).map((r) => r.amount)) > amount)
   const promises: [boolean, string][] = [
-    [rows.length >= made, `every created refund is stored: ${rows.length} of ${made}`],
-    [made >= SINGLES, `most refunds are created: ${made}`],
+    [rows.length >= created, `every created refund is stored: ${rows.length} of ${created}`],
+    [created >= SINGLES, `most refunds are created: ${created}`],
     [bankPaise === ourPaise, `the bank's refunded sum equals the database's: ${bankPaise} and ${ourPaise} paise`],
     [doubled.length === 0, `no refund is paid twice: ${doubled.length} are`],
     [unknown.length === 0, `the database has every refund of the bank: ${unknown.length} are missing`],

@@ -219,12 +219,12 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   /** Compares the records of both banks with the database and with the links shown to customers. */
   async function judgeBooks() {
     const { rows } = await db.query<Stored>(
-      `select i.mid, i.merchant_order_id as name, i.order_id as "orderId", a.link, a.acquirer, a.by_fallback as "byNext"
+      `select i.mid, i.merchant_order_id as name, i.order_id as "orderId", a.link, a.acquirer, a.by_fallback as "byFallback"
          from payment_intents i
          left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id`,
     )
-    const made = bankLinks(banks)
-    const open = made.filter(({ isOpen }) => isOpen)
+    const created = bankLinks(banks)
+    const open = created.filter(({ isOpen }) => isOpen)
     const shown = new Set(bought.flatMap(({ links }) => [...links]))
     const differ = bought.filter(({ name, links }) => {
       const stored = rows.filter((row) => row.name === name)
@@ -232,9 +232,9 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     })
     const ofShown = open.filter(({ link }) => shown.has(link))
     const unseen = open.filter(({ link }) => !shown.has(link))
-    const wrongMaker = rows.filter(({ mid, acquirer, byNext, link }) => {
+    const wrongMaker = rows.filter(({ mid, acquirer, byFallback, link }) => {
       const isFirst = merchants[acquirer].mid === mid
-      return byNext === isFirst || !made.some((one) => one.bank === acquirer && one.link === link)
+      return byFallback === isFirst || !created.some((one) => one.bank === acquirer && one.link === link)
     })
     const twice = groupBy(open, ({ orderId }) => orderId).filter((links) => links.length > 1)
     const left = bought.filter((order) =>
@@ -256,7 +256,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
       [violations.length === 0, `every request follows the acquirer's documents: ${violations[0]}`],
     ]
     notes.push(
-      `${made.length} links of ${bought.length} orders: ${ofShown.length} shown, ${made.length - open.length} closed, ${unseen.length} end by their expiry`,
+      `${created.length} links of ${bought.length} orders: ${ofShown.length} shown, ${created.length - open.length} closed, ${unseen.length} end by their expiry`,
     )
     broken.push(...promises.flatMap(([holds, promise]) => (holds ? [] : promise)))
   }
@@ -273,7 +273,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   }
 }
 
-type Stored = Omit<BankLink, 'bank' | 'isOpen'> & { mid: string; acquirer: Case['first']; byNext: boolean }
+type Stored = Omit<BankLink, 'bank' | 'isOpen'> & { mid: string; acquirer: Case['first']; byFallback: boolean }
 
 const quantile = (values: readonly number[], share: number) =>
   values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0

@@ -218,7 +218,7 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
   async function makePayments(): Promise<Payment[]> {
     const intents = createIntents({ creates: db, requests: db, pages: db }, () => undefined)
     const merchants = createMerchants(db)
-    const made: { intent: Intent; payment: Payment }[] = []
+    const created: { intent: Intent; payment: Payment }[] = []
     for (const [number, shop] of shops.entries()) {
       const merchant = await merchants.find(shop.merchant.mid)
       if (merchant === undefined) throw new Error('the merchant was created above')
@@ -232,13 +232,13 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
           expiryMinutes: EXPIRY_MINUTES,
         })
         const final = createdAt.getTime() + minutes * 60_000
-        made.push({ intent, payment: { shop, orderId: intent.orderId, finalAt: final, story } })
+        created.push({ intent, payment: { shop, orderId: intent.orderId, finalAt: final, story } })
       }
     }
-    await forEach(made, 500, ({ intent }) => intents.insert(intent))
+    await forEach(created, 500, ({ intent }) => intents.insert(intent))
     // Orders with failed attempts before their expiry come first.
-    const order = new Map(made.map(({ payment }) => [payment, isUrgent(payment) ? 0 : 1 + Math.random()]))
-    return made.map(({ payment }) => payment).toSorted((a, b) => (order.get(a) as number) - (order.get(b) as number))
+    const order = new Map(created.map(({ payment }) => [payment, isUrgent(payment) ? 0 : 1 + Math.random()]))
+    return created.map(({ payment }) => payment).toSorted((a, b) => (order.get(a) as number) - (order.get(b) as number))
   }
 
   async function startInstance() {

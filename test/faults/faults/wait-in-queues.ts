@@ -115,9 +115,9 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
 
   async function refund({ mid, orderId }: { mid: string; orderId: string }) {
     const checked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', createdBy: 'merchant' }
-    const made = await createRefund(db, checked, new Date())
-    if (!('refund' in made)) throw new Error(`a refund was rejected: ${made.rejected}`)
-    return made.refund
+    const created = await createRefund(db, checked, new Date())
+    if (!('refund' in created)) throw new Error(`a refund was rejected: ${created.rejected}`)
+    return created.refund
   }
 
   /** Replaces the refunds processed in the meantime. */

@@ -39,9 +39,9 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
       order_expiry_time: expiresAt.toISOString(),
       order_note: noteOf(intent.note, 200),
     }
-    const made = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
+    const created = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
     const response =
-      made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
+      created.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : created
     const { data: order } = OrderResponse.safeParse(response.body)
     if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
     throw notBelieved(response, 'Cashfree created an order that does not match the request', { orderId })
@@ -61,9 +61,9 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
       const session = await makeOrder(intent, signal).catch(throwUndone)
       const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
       try {
-        const made = await requestLink(session, signal)
-        const { reference, payeeVpa } = readPaymentLink({ ...made, isSandbox }, intent, payees)
-        return { paymentLink: { ...named, reference, link: made.link }, payeeVpa }
+        const created = await requestLink(session, signal)
+        const { reference, payeeVpa } = readPaymentLink({ ...created, isSandbox }, intent, payees)
+        return { paymentLink: { ...named, reference, link: created.link }, payeeVpa }
       } catch (error) {
         if (error instanceof AcquirerError) error.unsureLink = { ...named, link: '' }
         throw error

@@ -36,10 +36,10 @@ export function createPhonepeRequest(
     if (response.status !== 200) {
       throw failed('PhonePe', response, 'check PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION and PHONEPE_CLIENT_SECRET')
     }
-    const made = readBody(LoggedIn, response, 'PhonePe returned a login without a token and its expiry')
+    const created = readBody(LoggedIn, response, 'PhonePe returned a login without a token and its expiry')
     // The lifetime uses PhonePe's clock alone. Tokens are renewed at half of it, as in PhonePe's own clients.
-    const lifeMs = (made.expires_at - made.issued_at) * 1000
-    return { value: made.access_token, freshMs: lifeMs / 2, validMs: lifeMs }
+    const lifeMs = (created.expires_at - created.issued_at) * 1000
+    return { value: created.access_token, freshMs: lifeMs / 2, validMs: lifeMs }
   }
 
   return async ({ method, path, body }, signal, expected) => {

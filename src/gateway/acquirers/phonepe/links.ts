@@ -10,7 +10,11 @@ export const SHORTEST_EXPIRY_MINUTES = 5
 export const EXPIRY_RULE = `phonepe accepts orders of at least ${SHORTEST_EXPIRY_MINUTES} minutes: set --expiry-minutes to ${SHORTEST_EXPIRY_MINUTES} or more`
 
 /** PhonePe's response to a create does not name the service's order. `qrData`, an image of the link, is not read. */
-const Made = z.object({ orderId: phonepeId, state: z.enum(['CREATED', 'PENDING']), intentUrl: z.string().max(2_048) })
+const Created = z.object({
+  orderId: phonepeId,
+  state: z.enum(['CREATED', 'PENDING']),
+  intentUrl: z.string().max(2_048),
+})
 
 export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: PhonepeRequest): Links {
   return {
@@ -27,9 +31,9 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       const response = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(
         throwUnmade(isRejection),
       )
-      const made = readBody(Made, response, 'PhonePe returned a created order in an unknown format', { orderId })
-      const names = { acquirer: accountName(NAME, account), merchantId, id: made.orderId, link: made.intentUrl }
-      const unchecked = { link: made.intentUrl, requestId: response.requestId, isCurrencyOptional: true, isSandbox }
+      const created = readBody(Created, response, 'PhonePe returned a created order in an unknown format', { orderId })
+      const names = { acquirer: accountName(NAME, account), merchantId, id: created.orderId, link: created.intentUrl }
+      const unchecked = { link: created.intentUrl, requestId: response.requestId, isCurrencyOptional: true, isSandbox }
       const { reference, payeeVpa } = readPaymentLink(unchecked, intent, payees)
       return { paymentLink: { ...names, reference }, payeeVpa }
     },

@@ -28,17 +28,20 @@ export function setuLinks(name: string, request: SetuRequest): Links {
       const response = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
         throwUnmade((code) => code !== undefined),
       )
-      const { data: made } = DynamicQr.safeParse(response.body)
+      const { data: created } = DynamicQr.safeParse(response.body)
       // Rejects a link of another order even with equal payee and amount, because it would pay the other order.
-      if (!made || (made.referenceId ?? orderId) !== orderId) {
+      if (!created || (created.referenceId ?? orderId) !== orderId) {
         throw notBelieved(response, 'Setu created a QR that does not match the order', { orderId })
       }
       const { reference, payeeVpa } = readPaymentLink(
-        { link: made.intentLink, requestId: response.requestId },
+        { link: created.intentLink, requestId: response.requestId },
         intent,
         payees,
       )
-      return { paymentLink: { acquirer: name, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
+      return {
+        paymentLink: { acquirer: name, merchantId, id: created.id, reference, link: created.intentLink },
+        payeeVpa,
+      }
     },
 
     async closeLink({ id, merchantId }, signal) {
