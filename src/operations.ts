@@ -32,5 +32,5 @@ export const OPERATIONS = {
  * Operations for the documents. Notifications in the service's own format are left out if no bank has a secret for
  * them.
  */
-export const documentedOperations = (takesNotifications: boolean) =>
-  Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat()
+export const documentedOperations = (acceptsNotifications: boolean) =>
+  Object.values({ ...OPERATIONS, ...(!acceptsNotifications && { acquirer: [] }) }).flat()

@@ -140,7 +140,7 @@ function serve(app: FastifyInstance, url: string, make: () => Promise<string>, {
     // A weak ETag, because the plain and the gzipped body share one tag.
     reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
     if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
-    if (!takesGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
+    if (!acceptsGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
     return reply.type(type).header('content-encoding', 'gzip').send(gzipped)
   })
 }
@@ -152,7 +152,7 @@ async function pack(text: string) {
   return { plain, gzipped: await promisify(gzip)(plain), etag }
 }
 
-function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
+function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
 }
 

@@ -81,7 +81,7 @@ describe('status checks of an unpaid order', () => {
     }
     expect(await findPending(afterExpiry(1_000_000))).toEqual([])
     expect(await take(afterExpiry(1_000_000))).toEqual([])
-    expect(await statusChecks.take(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
+    expect(await statusChecks.claim(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
   })
 
   it('replaces missed status checks by one check, and schedules the next a minute later', async () => {
@@ -128,7 +128,7 @@ describe('status checks of an unpaid order', () => {
 
   it('includes the operator’s status checks, allowed at any time, in the order’s limit of three', async () => {
     const orderId = await newOrderWithLink()
-    const byOperator = () => statusChecks.take(orderId, 3, afterExpiry(90))
+    const byOperator = () => statusChecks.claim(orderId, 3, afterExpiry(90))
     expect(await byOperator()).toMatchObject({ orderId, statusChecks: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
     expect(await byOperator()).toMatchObject({ statusChecks: 3 })

@@ -388,7 +388,7 @@ describe('a PhonePe webhook', () => {
     }
     expect(statusChecksOf(orderId)).toBe(checked + 3)
     const { most } = phonepe.statusCheckRules as StatusCheckRules
-    expect(await createStatusChecks(service.db).take(orderId, most, service.clock.now())).toBeDefined()
+    expect(await createStatusChecks(service.db).claim(orderId, most, service.clock.now())).toBeDefined()
   })
 
   it('about an unknown refund, or an order that is not stored yet, is rejected with 404', async () => {

@@ -469,7 +469,7 @@ describe('a refund in the sandbox', () => {
     const { rows } = await sandbox.db.query('select reason from refunds where mid = $1', [mid])
     expect(rows).toEqual([{ reason }])
     const now = new Date(sandbox.clock.now().getTime() + 60_000)
-    const reported = await createDeliveries(sandbox.db).take({ mid, endpointId }, 10, now, now)
+    const reported = await createDeliveries(sandbox.db).claim({ mid, endpointId }, 10, now, now)
     expect(reported.map((delivery) => JSON.parse(toMessage(delivery).body))).toMatchObject([
       { type, data: { orderId, refund_id, txnStatus: status } },
     ])

@@ -120,7 +120,7 @@ describe('a payment of ₹5,00,000', () => {
     const { body: status } = await post(service.app, STATUS, { mid, order_id: 'L1' }, key)
     expect(status).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 500_000, UTR } })
     const soon = new Date(service.clock.now().getTime() + 60_000)
-    const [event] = await createDeliveries(service.db).take({ mid, endpointId }, 10, soon, soon)
+    const [event] = await createDeliveries(service.db).claim({ mid, endpointId }, 10, soon, soon)
     expect(JSON.parse(toMessage(event as NonNullable<typeof event>).body).data).toMatchObject({
       orderId,
       amount: '500000',

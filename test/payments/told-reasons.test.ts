@@ -38,7 +38,7 @@ const statusOf = async (orderId: string) => (await post(service.app, STATUS, { m
 /** The data of all webhooks of an order, as they are sent. */
 async function eventsOf(orderId: string) {
   const now = new Date(service.clock.now().getTime() + 1)
-  const claimed = await createDeliveries(service.db).take({ mid, endpointId }, 1_000, now, now)
+  const claimed = await createDeliveries(service.db).claim({ mid, endpointId }, 1_000, now, now)
   await service.db.query('update webhook_deliveries set due_at = occurred_at where mid = $1', [mid])
   return claimed
     .filter((delivery) => delivery.orderId === orderId)

@@ -93,10 +93,10 @@ const SETTLED: Record<string, Plant> = {
     charge(order, lost, { name: 'CC', cause: `${TAKEN}; ${history}` })
   },
   'duplicate settlement': ({ twice }, order, first) => twice(order, first, later(order.due, (order.number % 2) + 1)),
-  'duplicate settlement on one day, then reversed'({ takeBack, twice }, order, first) {
+  'duplicate settlement on one day, then reversed'({ reverse, twice }, order, first) {
     const until = later(order.due, 4)
     twice(order, first, order.due, { time: '18:00:00', until })
-    takeBack(order, 'ZB', order.amount, until)
+    reverse(order, 'ZB', order.amount, until)
   },
   'refund deducted by a line with its reference'({ refund, line, anyDay }, order) {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
@@ -107,18 +107,18 @@ const SETTLED: Record<string, Plant> = {
     const { amount } = refund(order, day, { reference })
     line({ day: later(day), utr: `E${order.utr}`, gross: -amount, reference: reference.toLowerCase() })
   },
-  'refund deducted by a line with its payment and amount'({ refund, takeBack, anyDay }, order) {
+  'refund deducted by a line with its payment and amount'({ refund, reverse, anyDay }, order) {
     const { amount, day } = refund(order, anyDay(order.due))
-    takeBack(order, 'RB', amount, later(day))
+    reverse(order, 'RB', amount, later(day))
   },
   'refund deducted by an unnamed line'({ refund, unnamed, bankDayOfUnnamed }, order) {
     const bankDay = bankDayOfUnnamed(order.due)
     unnamed('O', refund(order, before(bankDay)).amount, bankDay)
   },
-  'refunds of one payment deducted by one line'({ refund, takeBack, anyDay }, order) {
+  'refunds of one payment deducted by one line'({ refund, reverse, anyDay }, order) {
     const day = anyDay(order.due)
     const amount = refund(order, day, { time: '10:00:00' }).amount + refund(order, day).amount
-    takeBack(order, 'RB', amount, later(day))
+    reverse(order, 'RB', amount, later(day))
   },
   'refunds of one bank day deducted by one line': ({ manyToOne, bankDayOfUnnamed }, order) =>
     manyToOne(bankDayOfUnnamed(later(order.due, 3))),
@@ -187,11 +187,11 @@ const SETTLED: Record<string, Plant> = {
   'line of an unknown payment that an unknown-order exception explains': (maker, order) =>
     maker.explain(order, unknown(maker, order, later(order.due))),
   'refund never deducted': ({ undeducted, refund, openDay }, order) => undeducted(refund(order, openDay(order.due))),
-  'refund deducted some days late'({ undeducted, refund, openDay, takeBack }, order) {
+  'refund deducted some days late'({ undeducted, refund, openDay, reverse }, order) {
     const sent = refund(order, openDay(order.due))
     const until = later(sent.day, 4)
     undeducted(sent, until)
-    takeBack(order, 'RB', sent.amount, until)
+    reverse(order, 'RB', sent.amount, until)
   },
   'two open refunds of one amount, and one unnamed line'(maker, order) {
     const sent = maker.refund(order, maker.openDay(order.due))
@@ -207,7 +207,7 @@ const UNSETTLED: Record<string, Plant> = {
   'refund netted, and a later one deducted'(maker, order) {
     netted(maker, order)
     const { amount, day } = maker.refund(order, maker.anyDay(order.due))
-    maker.takeBack(order, 'RB', amount, later(day))
+    maker.reverse(order, 'RB', amount, later(day))
   },
   'refund netted, and a later one never deducted'(maker, order) {
     netted(maker, order)

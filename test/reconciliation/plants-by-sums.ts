@@ -160,11 +160,11 @@ const BY_SUMS: Record<string, SumPlant> = {
   'refund deducted days late by a line with its payment and amount'(maker, payout, _next, third) {
     const sent = refundOf(maker, payout)
     maker.sumsDiffer(payout, payout.paid, { refunded: sent.amount, likely: likelyRefund(sent), until: third.day })
-    maker.takeBack(sent.order, 'RB', sent.amount, third.day)
+    maker.reverse(sent.order, 'RB', sent.amount, third.day)
   },
   'refunds of one payment deducted by one line'(maker, payout) {
     const [one, other] = [refundOf(maker, payout), refundOf(maker, payout)]
-    maker.takeBack(one.order, 'RB', one.amount + other.amount, payout.day)
+    maker.reverse(one.order, 'RB', one.amount + other.amount, payout.day)
   },
   'refunds of one bank day deducted by one unnamed line'(maker, payout) {
     const sum = [0, 1, 2].reduce((sum, index) => sum + refundOf(maker, payout, index).amount, 0)

@@ -146,7 +146,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
   const again = ({ utr, amount }: Order, name: string, day: string, time = '11:00:00') =>
     line({ day, time, utr: `${name}${utr}`, paymentUtr: utr, gross: amount, ...fees(amount) })
   /** Adds a deduction; with `own`, it repeats the payment's UTR. */
-  function takeBack({ utr }: Order, name: string, gross: number, day: string, withFees = false) {
+  function reverse({ utr }: Order, name: string, gross: number, day: string, withFees = false) {
     const count = (reversals.get(utr) ?? 0) + 1
     reversals.set(utr, count)
     const { fee, tax } = feesOf(gross)
@@ -164,7 +164,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
       const own = isOwn ? { utr: number % 2 === 0 ? utr : utr.toLowerCase() } : { utr: `9${utr}`, paymentUtr: utr }
       return line({ day: due, gross, ...fees(gross), ...own, ...more })
     },
-    ...{ again, takeBack },
+    ...{ again, reverse },
     missing: (order: Order, more: Partial<Difference> = {}) =>
       differ('missing settlement', order, {
         ...{ day: order.day, paid: order.amount, from: addDays(order.due, 1) },
@@ -173,7 +173,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
     reversed,
     /** Adds a deduction of the whole payment, expected as a reversal. */
     charge: (order: Order, day: string, { name = 'CB', withFees = false, ...more }: Charge = {}) =>
-      reversed(order, takeBack(order, name, order.amount, day, withFees), day, more),
+      reversed(order, reverse(order, name, order.amount, day, withFees), day, more),
     /** Adds a line that settles again what the line `first` has settled. */
     twice: (order: Order, first: string, day: string, { time = '11:00:00', until = ALWAYS } = {}) =>
       differ('duplicate settlement', order, {

@@ -134,14 +134,14 @@ describe('payments', () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
-    const takenBack = { kind: 'reversal', utr: 'P1', owed: 200_00 }
-    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...takenBack, settlementUtr: 'E1' }])
+    const reversals = { kind: 'reversal', utr: 'P1', owed: 200_00 }
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...reversals, settlementUtr: 'E1' }])
     await settle('N2', at('2026-12-12'), { paymentUtr: 'P1' })
     expect(await differencesOf('2026-11-01', '2026-12-31', '2027-01-15')).toEqual([])
     await settle('E2', at('2026-12-14'), { paymentUtr: 'P1', amount: '-200' })
     expect(await differencesOf('2026-11-01', '2026-12-31', '2027-01-15')).toMatchObject([
       {
-        ...{ ...takenBack, settlementUtr: 'E2' },
+        ...{ ...reversals, settlementUtr: 'E2' },
         cause: expect.stringContaining(
           '; settled on 2026-11-10, reversed on 2026-11-11, paid again on 2026-12-12, reversed on 2026-12-14',
         ),

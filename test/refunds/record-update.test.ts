@@ -61,7 +61,7 @@ async function exceptionsOf({ mid, ourRefundId }: Refund) {
 
 async function messagesOf(orderId: string) {
   const now = new Date(service.clock.now().getTime() + 60_000)
-  const taken = await createDeliveries(service.db).take({ mid: merchant.mid, endpointId }, 1_000, now, now)
+  const taken = await createDeliveries(service.db).claim({ mid: merchant.mid, endpointId }, 1_000, now, now)
   return taken.filter((delivery) => delivery.orderId === orderId).map((one) => JSON.parse(toMessage(one).body))
 }
 

@@ -143,7 +143,7 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
 const expiriesOf = (db: Database) => expiryJobs({ db, now: () => NOW, limits: { lookedAt: EXPIRED } })
 
 const take = (db: Database) =>
-  createDeliveries(db).take({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW, LATER)
+  createDeliveries(db).claim({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW, LATER)
 
 const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
   'read pending deliveries': {

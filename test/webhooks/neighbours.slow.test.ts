@@ -87,7 +87,7 @@ it('does not overwrite the outcome stored by another instance with a late failur
   const orderId = await paidOrder(merchant)
   const deliveries = createDeliveries(service.db)
   const take = async (now: number, until: number) => {
-    const [delivery] = await deliveries.take(
+    const [delivery] = await deliveries.claim(
       { mid: merchant.mid, endpointId: 'return-call' },
       1,
       later(now),

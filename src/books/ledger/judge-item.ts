@@ -117,13 +117,13 @@ function judgeUnsettled(
   if (!judging.isJudged(day) || (!isByPayment && failure?.resolution == null)) return []
   const reported = failure ?? exception
   const tried = rows.findLast(({ status }) => status !== 'SUCCESS')
-  const isTakenBack = tried?.status === 'FAILED' && tried.wasPaidOut
-  const kind = isTakenBack ? 'reversal' : 'missing settlement'
+  const isReversed = tried?.status === 'FAILED' && tried.wasPaidOut
+  const kind = isReversed ? 'reversal' : 'missing settlement'
   const cause = `${ownCause()}${formatReturned(back)}`
   return [{ ...findingOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
 
   function ownCause() {
-    if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} changed from SUCCESS to FAILED`
+    if (isReversed) return `settlement ${tried.utr} of ${tried.day} changed from SUCCESS to FAILED`
     if (reported) return `exception ${reported.exceptionId}: ${reported.kind}`
     if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
     return `no settlement line has its UTR; its payout was due on ${judging.nextBankDay(day)}`

@@ -23,13 +23,13 @@ export function compareSums(
   const bySums = payouts.filter(({ form, day }) => form === 'by sums' && day < today)
   const payoutOf = ({ acquirer, day }: ReversedLine) =>
     bySums.find((payout) => payout.acquirer === acquirer && payout.day === bankDayFrom(day))
-  const takenBack = reversed.filter((line) => {
+  const reversals = reversed.filter((line) => {
     const payout = payoutOf(line)
     // A total that the bank paid again on the same day is not reversed.
     return payout !== undefined && payout.unnamed !== payout.paid
   })
   const backOf = (payout: JudgedPayout) =>
-    takenBack.filter((line) => payoutOf(line) === payout).reduce((sum, { gross }) => sum + gross, 0)
+    reversals.filter((line) => payoutOf(line) === payout).reduce((sum, { gross }) => sum + gross, 0)
   const none = { mid, orderId: null, utr: null, exceptionId: null, resolution: null }
   const isRequested = ({ day }: { day: string }) => day >= from && day <= to
   const differing = differingPayouts(bySums, undeducted, backOf, bankDays).filter(isRequested)
@@ -49,7 +49,7 @@ export function compareSums(
       cause,
     }
   })
-  const returned = takenBack.filter(isRequested).map(({ day, utr, gross }): Finding => {
+  const returned = reversals.filter(isRequested).map(({ day, utr, gross }): Finding => {
     const cause = 'the settlement changed from SUCCESS to FAILED'
     return { ...none, day, settlementUtr: utr, paid: gross, settled: null, kind: 'reversal', cause }
   })

@@ -49,16 +49,16 @@ export function rowMoneyReader({ columns }: Layout) {
     line: number,
   ): { value: RowMoney; errors?: never } | { value?: never; errors: string[] } {
     const errors: string[] = []
-    const take = (read: RowAmount, say: (error: string) => string) => {
+    const addAmount = (read: RowAmount, say: (error: string) => string) => {
       if (read.error) errors.push(say(read.error))
       return read.units
     }
     const row = readAmount(fieldsOf, line)
-    const total = take(row, (error) =>
+    const total = addAmount(row, (error) =>
       hasSigns || error.endsWith(LARGE_RULE) ? error : `${amountCalled} ${RUPEES_RULE}`,
     )
     const [fee, tax, gross] = ['fee', 'tax', 'gross'].map((name) =>
-      take(sumOfFields(fieldsOf(name), namesOf(name)), (error) => `${called(name)} ${error}`),
+      addAmount(sumOfFields(fieldsOf(name), namesOf(name)), (error) => `${called(name)} ${error}`),
     )
     const amount = total === undefined ? undefined : exactPaise(total)
     if (!row.error && amount === undefined) errors.push(`${amountCalled} ${RUPEES_RULE}`)

@@ -206,7 +206,7 @@ export type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & {
  * Verifies and accepts signed notifications on the routes of `app`. `notifierOf` returns the notifications of an
  * account that is set up. `app` must be a scope of its own, because of its error handler.
  */
-export function takeNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
+export function acceptNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
   const placeFor = createPlaces(limits.reports.atOnceOfAccount)
   // Registers each route with a trailing slash too: operators enter the address by hand at the acquirer, whose server
   // cannot correct a 404.

@@ -3,11 +3,11 @@ import type { AcquirerSettings } from './accounts.ts'
 import { type Accounts, LINKING_NAMES } from './acquirers.ts'
 import { paymentNotification } from './direct/notifications.ts'
 import {
+  acceptNotifications,
   type NotificationDependencies,
   type Notifier,
   type Receiving,
   routesOfOwnForm,
-  takeNotifications,
 } from './notification.ts'
 
 type Dependencies = NotificationDependencies &
@@ -22,7 +22,7 @@ type Dependencies = NotificationDependencies &
 export function acquirerRoutes(app: FastifyInstance, dependencies: Dependencies) {
   const { config, accounts, metrics } = dependencies
   metrics.acquirersConfigured(accounts.countNotifying)
-  takeNotifications(app, dependencies)
+  acceptNotifications(app, dependencies)
   if (config.acquirers.direct.length > 0) paymentNotification.register(app, dependencies)
   for (const name of LINKING_NAMES) routesOfOwnForm(app, name, dependencies)
 }

@@ -131,7 +131,7 @@ export function createStatusChecks(db: Database) {
      * Claims a status check of one order, even before its scheduled time. Undefined if all checks of the order are
      * used.
      */
-    async take(orderId: string, most: number, now: Date): Promise<StatusCheck | undefined> {
+    async claim(orderId: string, most: number, now: Date): Promise<StatusCheck | undefined> {
       const { rows } = await db.query<StatusCheckRow>(
         `update acquirer_intents a
             set status_checks = a.status_checks + 1, status_checked_at = $3,

@@ -353,7 +353,7 @@ async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, n
 }
 
 /** SQL that yields a row unless another order has the UTR. */
-const TAKEN = `
+const EXISTS = `
   inserted as (
     insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id,
                           acquirer_txn_id, bank_reference, source, reported_by, note)
@@ -367,11 +367,11 @@ const TAKEN = `
   )`
 
 /** Stores a second payment of the order. If two orders report a UTR concurrently, the primary key picks one. */
-const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
+const TAKE_UTR = prepared(`with ${EXISTS} select from taken`)
 
 /** Stores the order's own payment, marks the order as paid, and writes the webhook deliveries. */
 const PAY = prepared(
-  `with ${TAKEN}, paid as (
+  `with ${EXISTS}, paid as (
      update payment_intents
         set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $3 and exists (select 1 from taken)

@@ -5,7 +5,7 @@ import { ownerOf, type SealingKeys, unsealAll } from '../../platform/encryption.
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import type { Attempt, Deliveries, Delivery, Endpoint, PendingEndpoint } from './deliveries.ts'
-import { isTaken, toMessage, toRequest } from './message.ts'
+import { isAccepted, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 
 export type WebhookMetrics = {
@@ -51,7 +51,7 @@ export function deliveryJobs({ deliveries, http, sealingKeys, log, metrics, now,
         group: endpoint.failing ? 'failing webhooks' : 'webhooks',
         claim: async (most) => {
           const dueAgainAt = new Date(now().getTime() + limits.visibilityMs)
-          const taken = await deliveries.take(endpoint, most, now(), dueAgainAt)
+          const taken = await deliveries.claim(endpoint, most, now(), dueAgainAt)
           return taken.map((delivery) => (signal) => deliver(delivery, signal))
         },
       }))
@@ -115,7 +115,7 @@ export function deliveryJobs({ deliveries, http, sealingKeys, log, metrics, now,
     const result = await http.request({ ...request, signal })
     const at = now()
     const failed = 'failure' in result
-    const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
+    const delivered = !failed && (kind === 'webhook' ? isAccepted(result.status) : isThanked(result.status))
     const rejected = failed && result.failure === 'not allowed'
     metrics.delivery(kind, delivered ? 'delivered' : rejected ? 'refused address' : 'failed')
     const mayRequestPause = !failed && (result.status === 429 || result.status === 503)

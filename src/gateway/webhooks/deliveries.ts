@@ -51,7 +51,7 @@ export function createDeliveries(db: Database) {
     },
 
     /** Claims up to `limit` pending deliveries of an endpoint, oldest first; none if the endpoint is disabled. */
-    async take(
+    async claim(
       { mid, endpointId }: Pick<Endpoint, 'mid' | 'endpointId'>,
       limit: number,
       now: Date,

@@ -59,4 +59,4 @@ export function toRequest(
 }
 
 /** Whether a receiver accepts the message: with an HTTP status from 200 to 299. */
-export const isTaken = (status: number): boolean => status >= 200 && status < 300
+export const isAccepted = (status: number): boolean => status >= 200 && status < 300

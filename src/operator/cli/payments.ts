@@ -102,7 +102,7 @@ export const paymentCommands = [
         throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
       const { most } = rules
       const statusChecks = createStatusChecks(db)
-      const statusCheck = await statusChecks.take(orderId, most, now)
+      const statusCheck = await statusChecks.claim(orderId, most, now)
       if (statusCheck === undefined) {
         throw new CommandError(`all ${most} status checks of the order are used up`)
       }

@@ -9,7 +9,7 @@ import {
   type EndpointRecord,
 } from '../../gateway/webhooks/endpoints.ts'
 import { watchOpenOrders } from '../../gateway/webhooks/expiries.ts'
-import { isTaken, toRequest } from '../../gateway/webhooks/message.ts'
+import { isAccepted, toRequest } from '../../gateway/webhooks/message.ts'
 import { newSigningSecret } from '../../gateway/webhooks/signature.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
@@ -123,7 +123,7 @@ export const webhookCommands = [
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
       const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
-      if ('failure' in result || !isTaken(result.status)) {
+      if ('failure' in result || !isAccepted(result.status)) {
         throw new CommandError(`${url} did not accept the event: ${outcome}${result.text && `: ${result.text}`}`)
       }
       return document({ id: endpointId, outcome, answer: result.text }, `${url} accepted the event: ${outcome}`)

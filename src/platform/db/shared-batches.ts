@@ -23,14 +23,14 @@ export function createSharedBatches<Item, Result>(
   let busy = false
 
   async function runNext(): Promise<void> {
-    const batch = takeBatch()
+    const batch = nextBatch()
     if (batch.length > 0) await runBatch(batch)
     busy = waiting.size > 0
     // setImmediate starts the next batch as soon as the event loop has read all requests that have arrived.
     if (busy) setImmediate(runNext)
   }
 
-  function takeBatch(): Call<Item, Result>[] {
+  function nextBatch(): Call<Item, Result>[] {
     const batch: Call<Item, Result>[] = []
     // A key that is set again moves to the end of the map, where the loop reaches it again.
     for (const [key, calls] of waiting) {

@@ -47,7 +47,7 @@ export function startInstance(
     /** Checks the status of an order, regardless of how many checks it has had, and records the result. */
     async checkStatus(orderId: string) {
       await db.query('update acquirer_intents set status_checks = 0 where order_id = $1', [orderId])
-      const statusCheck = (await createStatusChecks(db).take(orderId, 1, clock.now())) as StatusCheck
+      const statusCheck = (await createStatusChecks(db).claim(orderId, 1, clock.now())) as StatusCheck
       return checkAtAcquirer(statusCheck, {
         client: (await clientOf(name)) as AcquirerClient,
         reports: createReports(db),

@@ -170,7 +170,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   async function tryKills() {
     const before = bought.length
     failBy(HALF_BROKEN)
-    const shops = buy([merchants.setu, merchants.cashfree], () => kills.length < KILLS, sendUntilTaken)
+    const shops = buy([merchants.setu, merchants.cashfree], () => kills.length < KILLS, sendUntilAccepted)
     while (kills.length < KILLS) {
       await sleep(randomInt(...SERVING_MS))
       await service.killHard()
@@ -208,7 +208,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     return status === 200
   }
 
-  async function sendUntilTaken(order: Bought) {
+  async function sendUntilAccepted(order: Bought) {
     order.clicks = randomInt(CLICKED_TWICE) === 0 ? 2 : 1
     const click = async () => {
       while (!(await send(order))) await sleep(RETRY_MS)

@@ -100,18 +100,18 @@ function readPage(response: JsonResponse): z.output<typeof Page> {
 }
 
 /** Event types of reversals, which become lines with a negative amount. */
-const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
+const REVERSED = ['REFUND', 'DISPUTE', 'CHARGEBACK']
 
 function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
   const { event_type: type, event_status: status } = event
-  const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
-  const isDebit = takesBack || event.sale_type === 'DEBIT'
+  const isReversal = REVERSED.includes(type) && event.sale_type !== 'CREDIT'
+  const isDebit = isReversal || event.sale_type === 'DEBIT'
   const reported = event.event_settlement_amount ?? event.event_amount ?? 0
   // Cashfree formats the amount of a debit with or without a minus sign.
   const amount = isDebit ? -Math.abs(reported) : reported
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
   // A pending refund or chargeback may already be deducted, so it becomes a settlement line too.
-  const isLine = takesBack
+  const isLine = isReversal
     ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
   const payout = details.settlement_details
@@ -121,9 +121,9 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const { bank_reference: reference, cf_payment_id: id } = details.payment_details ?? {}
   const line = {
     orderId: details.order_details?.order_id,
-    ...(takesBack && namesOf(event, details.refund_details?.refund_arn)),
+    ...(isReversal && namesOf(event, details.refund_details?.refund_arn)),
     payment: { id, utr: reference },
-    ...chargesOf(event, takesBack),
+    ...chargesOf(event, isReversal),
     initiatedAt: payout?.settlement_initiated_on,
     createdAt: payout?.settlement_date,
   }
@@ -142,10 +142,10 @@ function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
  * Fee and tax that this payout deducted, derived from the two amounts: negative if a refund returned them, 0 if they
  * are billed elsewhere. The settled amount plus both equals the amount that was paid or refunded.
  */
-function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
+function chargesOf({ event_amount: whole, ...event }: EventDetails, isReversal: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event
   const charged = Math.abs(fee ?? 0) + Math.abs(tax ?? 0)
-  const stored = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (takesBack ? -1 : 1)
-  const times = [1, 0, ...(takesBack ? [-1] : [])].find((times) => stored === times * charged) ?? 1
+  const stored = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (isReversal ? -1 : 1)
+  const times = [1, 0, ...(isReversal ? [-1] : [])].find((times) => stored === times * charged) ?? 1
   return { fee: fee && Math.abs(fee) * times, tax: tax && Math.abs(tax) * times }
 }
