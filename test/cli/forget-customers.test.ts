@@ -23,8 +23,8 @@ const service = await startService()
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments', 'forget-customers'])
 const forget = async (days: number) => {
-  const { forgotten } = await json('--older-than-days', String(days), '--yes')
-  return { forgotten }
+  const { forgotten: erased } = await json('--older-than-days', String(days), '--yes')
+  return { forgotten: erased }
 }
 
 /** Creates an intent whose creation time is `ageMs` in the past. */
@@ -48,7 +48,7 @@ const KEY_REUSED = errorResponse(
   'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
 )
 
-const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
+const ERASED = { customer_name: '', customer_email: '', customer_mobile: '' }
 
 /** Tries mobile numbers against the stored hash of the request, as an attacker with a copy of the table would. */
 async function guessMobile(orderId: string): Promise<string | undefined> {
@@ -76,7 +76,7 @@ describe('payments forget-customers', () => {
     const younger = (await create(merchant, 10 * DAY_MS - 2 * MINUTE_MS)).body.data.orderId
     const before = await Promise.all(older.map(rowOf))
     expect(await forget(10)).toEqual({ forgotten: 3 })
-    expect(await Promise.all(older.map(rowOf))).toEqual(before.map((row) => ({ ...row, ...FORGOTTEN })))
+    expect(await Promise.all(older.map(rowOf))).toEqual(before.map((row) => ({ ...row, ...ERASED })))
     expect(await rowOf(younger)).toMatchObject({
       customer_name: 'Asha Rao',
       customer_email: 'asha@example.in',
@@ -94,7 +94,7 @@ describe('payments forget-customers', () => {
     const { orderId } = first.body.data
     await notify(service, notification(orderId, { UTR: 'FORGET1' }))
     expect(await forget(2)).toEqual({ forgotten: 1 })
-    expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
+    expect(await rowOf(orderId)).toMatchObject(ERASED)
 
     expect((await create(merchant, 0, fields, once)).body).toEqual(KEY_REUSED)
     expect((await create(merchant, 0, { ...fields, customer_mobile: '9999999999' }, once)).body).toEqual(KEY_REUSED)
@@ -166,7 +166,7 @@ describe('payments forget-customers', () => {
       [mid, count],
     )
     const runs = await Promise.all([forget(100), forget(100)])
-    expect(runs.reduce((sum, { forgotten }) => sum + forgotten, 0)).toBe(count)
+    expect(runs.reduce((sum, { forgotten: erased }) => sum + erased, 0)).toBe(count)
     const { rowCount } = await service.db.query(
       `select from payment_intents where mid = $1 and (customer_name, customer_email, customer_mobile) <> ('', '', '')`,
       [mid],
@@ -184,13 +184,13 @@ describe('payments forget-customers', () => {
     ]
     const neighbour = await of(merchant, 0, 'ravi.kk@example.in', '9812345672')
     expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe('Customer data of 2 intents erased.\n')
-    expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
+    expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(ERASED)))
     expect(await rowOf(neighbour)).toMatchObject({ customer_email: 'ravi.kk@example.in' })
     // Erased intents no longer match.
     expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe('Customer data of 0 intents erased.\n')
 
     expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
-    expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
+    expect(await rowOf(neighbour)).toMatchObject(ERASED)
   })
 
   it('payments forget-customers matches a domain in Unicode or ASCII form, and a number in another script', async () => {
@@ -201,11 +201,11 @@ describe('payments forget-customers', () => {
     for (const typed of ['ravi@उदाहरण.भारत', ascii]) {
       const theirs = [await of('ravi@उदाहरण.भारत', '9812345673'), await of(ascii.toUpperCase(), '9812345674')]
       expect(await json('--email', typed, '--yes')).toMatchObject({ forgotten: 2 })
-      expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
+      expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(ERASED)))
     }
     const orderId = await of(ascii, '+91 ०९८१२३४५६७५')
     expect(await json('--mobile', '0091 98123 45675', '--yes')).toMatchObject({ forgotten: 1 })
-    expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
+    expect(await rowOf(orderId)).toMatchObject(ERASED)
   })
 
   it('payments forget-customers warns if --older-than-days is below the 365 days that the law will require', async () => {

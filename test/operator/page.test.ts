@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { CANARIES, FORGETFUL, makeOrders, startPage } from '../support/operator-page.ts'
+import { CANARIES, makeOrders, startPage, UNCACHED } from '../support/operator-page.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -63,7 +63,7 @@ describe('the operator dashboard', () => {
 
   it('the operator dashboard begins with warnings, an unbalanced reconciliation and open exceptions', async () => {
     const warning = 'Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID>'
-    const warned = await startPage(service, FORGETFUL, [warning])
+    const warned = await startPage(service, UNCACHED, [warning])
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        values ($1, 'TOOMUCH', 120000, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
@@ -134,7 +134,7 @@ describe('the operator dashboard', () => {
 
   it('the operator dashboard shows gaps for days that are not counted yet, and refreshes sooner', async () => {
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
-    const impatient = await startPage(service, { ...FORGETFUL, operatorPage })
+    const impatient = await startPage(service, { ...UNCACHED, operatorPage })
     const first = await impatient.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
     expect(first.body).toContain('Counting orders.')
@@ -148,7 +148,7 @@ describe('the operator dashboard', () => {
   it('the operator dashboard reports missing counts and leaves no query running in a blocked database', async () => {
     const operatorDatabase = { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 }
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 30_000 }
-    const blocked = await startPage(service, { ...FORGETFUL, operatorDatabase, operatorPage })
+    const blocked = await startPage(service, { ...UNCACHED, operatorDatabase, operatorPage })
     const locker = await service.db.connect()
     await locker.query('begin; lock table payments, payment_intents')
     const first = await blocked.inject('/')

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/gateway/payments/forget-customers.ts'
+import { ERASED_COLUMNS, eraseCustomers } from '../../src/gateway/payments/forget-customers.ts'
 import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 import { chapterText, guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
@@ -47,7 +47,7 @@ describe('fields of createPaymentIntent', () => {
       'in no column: see buildIntent in src/gateway/payments/intent.ts and INTENTS in insert-intents.ts',
     ).toEqual([])
 
-    await forgetCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
+    await eraseCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
     const saved = JSON.stringify(await rowOf(orderId))
     const left = Object.entries(CANARY_CUSTOMER).flatMap(([name, value]) => (saved.includes(value) ? [name] : []))
     expect(left, 'not forgotten: see FORGOTTEN_COLUMNS in src/gateway/payments/forget-customers.ts').toEqual([])
@@ -67,10 +67,10 @@ it('every column of payment_intents is listed as retained or erased by forget-cu
   )
   const help =
     'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or in KEPT_COLUMNS above'
-  expect([...RETAINED_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
+  expect([...RETAINED_COLUMNS, ...ERASED_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it.each(FORGOTTEN_COLUMNS)('the operator manual states that forget-customers erases %s', (column) => {
+it.each(ERASED_COLUMNS)('the operator manual states that forget-customers erases %s', (column) => {
   const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
   const word = words[column] ?? column.replace(/^customer_/, '')
   const [section] = chapterText('operator/personal-data').split('\n## Legal requirements\n')

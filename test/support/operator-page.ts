@@ -12,7 +12,7 @@ import { CREATE, intentFields, newMerchant, post, type TestService } from './ser
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** Limits with which every reader gets a fresh page. */
-export const FORGETFUL = { ...LIMITS, lookUps: { ...LIMITS.lookUps, cachedMs: 1 } }
+export const UNCACHED = { ...LIMITS, lookUps: { ...LIMITS.lookUps, cachedMs: 1 } }
 
 /** Texts that a customer or a merchant wrote. */
 export const CANARIES = {
@@ -26,7 +26,7 @@ export const CANARIES = {
 /** Serves the operator dashboard of a service with the database role of an installation, at the service's own time. */
 export async function startPage(
   { databaseUrl, clock, log }: TestService,
-  limits = FORGETFUL,
+  limits = UNCACHED,
   warnings: string[] = [],
 ): Promise<FastifyInstance> {
   const app = fastify()

@@ -8,12 +8,12 @@ import { orderIdsBegin } from './intent.ts'
 const STEP_INTENTS = 1_000
 
 /** The columns of `payment_intents` that are emptied. Their type is text or bytea. Null stays null. */
-export const FORGOTTEN_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
+export const ERASED_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
 /** The intents whose customer data is erased: all before a moment, or all with an e-mail address or mobile number. */
-export type Forgotten = { before: Date } | { email: string } | { mobile: string }
+export type ToErase = { before: Date } | { email: string } | { mobile: string }
 
-type Progress = ((forgotten: number) => void) | undefined
+type Progress = ((erased: number) => void) | undefined
 
 /**
  * Empties the customer's columns of intents and the notes of their refunds. Returns the number of intents that
@@ -23,46 +23,46 @@ type Progress = ((forgotten: number) => void) | undefined
  * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an attacker who
  * has the row could try every mobile number against it. A repeat of the key then returns 422.
  */
-export const forgetCustomers = (db: Queryable, whose: Forgotten, onProgress?: Progress) =>
-  inSteps(db, FORGET_STEP, whose, onProgress)
+export const eraseCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
+  inSteps(db, ERASE_STEP, criteria, onProgress)
 
 /** Returns the number of intents that `forgetCustomers` would empty, and changes nothing. */
-export const countCustomers = (db: Queryable, whose: Forgotten, onProgress?: Progress) =>
-  inSteps(db, COUNT_STEP, whose, onProgress)
+export const countCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
+  inSteps(db, COUNT_STEP, criteria, onProgress)
 
 /**
  * Intents are read merchant by merchant in the order of the primary key, up to `before`, because orderIds begin with
  * their time. An index of the rows to empty would save reads but slow down every createPaymentIntent.
  */
-async function inSteps(db: Queryable, sql: string, whose: Forgotten, onProgress: Progress): Promise<number> {
-  const until = 'before' in whose ? orderIdsBegin(whose.before) : AFTER_ALL
-  const customer = ['email' in whose ? whose.email : null, 'mobile' in whose ? whose.mobile : null]
-  let forgotten = 0
+async function inSteps(db: Queryable, sql: string, criteria: ToErase, onProgress: Progress): Promise<number> {
+  const until = 'before' in criteria ? orderIdsBegin(criteria.before) : AFTER_ALL
+  const customer = ['email' in criteria ? criteria.email : null, 'mobile' in criteria ? criteria.mobile : null]
+  let erased = 0
   const merchants = await db.query<{ mid: string }>('select mid from merchants order by mid')
   for (const { mid } of merchants.rows) {
-    let step: Step = { last: '', forgotten: 0 }
+    let step: Step = { last: '', erased: 0 }
     while (step.last !== null) {
       const { rows } = await db.query<Step>(sql, [mid, step.last, until, ...customer])
       step = rows[0] as Step
-      forgotten += step.forgotten
-      if (step.forgotten > 0) onProgress?.(forgotten)
+      erased += step.erased
+      if (step.erased > 0) onProgress?.(erased)
     }
   }
-  return forgotten
+  return erased
 }
 
 /** Text that sorts after every orderId, because orderIds begin with a hex digit. */
 const AFTER_ALL = 'g'
 
 /** The result of a statement. `last` is the last orderId that it has read; null if no intent was left. */
-type Step = { last: string | null; forgotten: number }
+type Step = { last: string | null; erased: number }
 
 /** SQL condition: the intent belongs to the customer whose data is erased. */
 const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
 /** SQL condition: the intent contains customer data in any column. */
-const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
+const REMEMBERED = `(${ERASED_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
 /** The intents of a step that contain customer data, as the first part of a statement. */
 const DUE = `
@@ -85,20 +85,20 @@ const DUE = `
        and (${REMEMBERED} or order_id in (select order_id from noted)) and ${THEIRS}
      order by order_id`
 
-const FORGET_STEP = `
+const ERASE_STEP = `
   ${DUE}
        for no key update
   ), notes as (
     update refunds set note = '' where mid = $1 and order_id in (select order_id from due)
-  ), forgotten as (
+  ), erased as (
     update payment_intents
-       set ${FORGOTTEN_COLUMNS.map((column) => `${column} = substring(${column} from 1 for 0)`)}
+       set ${ERASED_COLUMNS.map((column) => `${column} = substring(${column} from 1 for 0)`)}
      where mid = $1 and order_id in (select order_id from due)
     returning 1
   )
-  select (select max(order_id) from step) as last, (select count(*) from forgotten) as forgotten`
+  select (select max(order_id) from step) as last, (select count(*) from erased) as erased`
 
 const COUNT_STEP = `
   ${DUE}
   )
-  select (select max(order_id) from step) as last, (select count(*) from due) as forgotten`
+  select (select max(order_id) from step) as last, (select count(*) from due) as erased`

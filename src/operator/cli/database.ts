@@ -18,12 +18,11 @@ export const databaseCommands = [
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
-      const forgotten = await undistributedTables(db)
+      const erased = await undistributedTables(db)
       const message = applied.length === 0 ? 'The schema is up to date.' : `Applied ${applied.join(', ')}.`
       return {
-        data: document({ applied, forgotten }, message),
-        warnings:
-          forgotten.length === 0 ? [] : [`only the coordinator has ${forgotten.join(', ')}: run ops database spread`],
+        data: document({ applied, forgotten: erased }, message),
+        warnings: erased.length === 0 ? [] : [`only the coordinator has ${erased.join(', ')}: run ops database spread`],
         created: { applied },
       }
     },

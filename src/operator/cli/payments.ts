@@ -5,7 +5,7 @@ import { statusCheckRulesOf } from '../../gateway/acquirers/acquirers.ts'
 import { checkAtAcquirer, reachedAcquirer } from '../../gateway/acquirers/enquire.ts'
 import { createStatusChecks } from '../../gateway/payments/enquiries.ts'
 import { UNLIMITED } from '../../gateway/payments/enquiry-times.ts'
-import { countCustomers, forgetCustomers } from '../../gateway/payments/forget-customers.ts'
+import { countCustomers, eraseCustomers } from '../../gateway/payments/forget-customers.ts'
 import { importDayFile } from '../../gateway/payments/import-day-file.ts'
 import { type Contradiction, possibleTime } from '../../gateway/payments/outcome.ts'
 import { createReports, type Recorded } from '../../gateway/payments/reports.ts'
@@ -182,11 +182,11 @@ export const paymentCommands = [
       if (!asJson)
         for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
       if (found > 0 && !isRetainedLongEnough && !yes) await requireConfirmation(terminal, change)
-      const forgotten = await withProgress(terminal, (progress) =>
-        forgetCustomers(db, customers, progress('intent erased', 'intents erased')),
+      const erased = await withProgress(terminal, (progress) =>
+        eraseCustomers(db, customers, progress('intent erased', 'intents erased')),
       )
-      const message = `Customer data of ${counted(forgotten, 'intent')} erased.`
-      return { data: document({ forgotten, warnings }, message), created: { forgotten } }
+      const message = `Customer data of ${counted(erased, 'intent')} erased.`
+      return { data: document({ forgotten: erased, warnings }, message), created: { forgotten: erased } }
     },
   }),
 ]
