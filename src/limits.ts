@@ -55,7 +55,7 @@ export const LIMITS = {
    * checkPaymentStatus waits for a database that is briefly unavailable, since its callers treat a 503 as a final
    * result.
    */
-  patience: {
+  databaseWait: {
     /** Longest wait for the database. The public Android client waits 10 s for a response, the WooCommerce client 30 s. */
     ms: 8_000,
     /** Pause between two attempts to query the database. */

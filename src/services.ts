@@ -17,7 +17,7 @@ import type { Metrics } from './operator/monitoring/metrics.ts'
 import { createReadiness } from './operator/monitoring/readiness.ts'
 import { cached } from './platform/db/cached.ts'
 import type { Pools } from './platform/db/pool.ts'
-import { createTurns } from './platform/http/turns.ts'
+import { createSerializer } from './platform/http/turns.ts'
 import { createLists } from './platform/lists/lists.ts'
 import { createOutboundClient } from './platform/outbound/http-client.ts'
 
@@ -77,7 +77,7 @@ export function createServices(environment: Environment) {
     findCheckout: createCheckoutFinder(intents),
     closeLink: createLinkCloser({ clientOf: clients.clientOf, reports, now, log }),
     drawQr: createDrawQr(limits.pages),
-    inTurn: createTurns(),
+    serializeByKey: createSerializer(),
     readiness: createReadiness({ ...base, accounts, db: pools.pages }),
   }
 }

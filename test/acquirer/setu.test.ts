@@ -23,13 +23,13 @@ import { allow } from '../support/webhooks.ts'
 import { gate } from './conformance/orders.ts'
 
 /** Long time limits, so that a busy machine does not turn a correct response into a 503. */
-const PATIENT = { outbound: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
+const PATIENT_LIMITS = { outbound: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
 
 let service: TestService
 let bank: FakeSetu
 let merchant: NewMerchant
 beforeAll(async () => {
-  ;({ service, bank } = await startServiceWithBank({ limits: PATIENT }))
+  ;({ service, bank } = await startServiceWithBank({ limits: PATIENT_LIMITS }))
   merchant = await newSetuMerchant(service)
 })
 
@@ -80,7 +80,7 @@ describe('a payment link of Setu', () => {
 
 describe('a payment link to a payee other than the merchant’s own address', () => {
   it('is stored, shown and, in the sandbox, paid if the merchant accepts the payee', async () => {
-    const { service: sandbox, bank: its } = await startServiceWithBank({ limits: PATIENT, sandbox: true })
+    const { service: sandbox, bank: its } = await startServiceWithBank({ limits: PATIENT_LIMITS, sandbox: true })
     const of = await newSetuMerchant(sandbox, { payees: ['Not-Chai*@ExampleBank'] })
     its.nextFaults.createDqr = ['wrong payee']
     const { body } = await create({}, { of, at: sandbox })
@@ -145,7 +145,7 @@ describe('an error response of Setu', () => {
 
 describe('the login to Setu', () => {
   it('is shared by all calls that wait for it, and its token is used again', async () => {
-    const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT })
+    const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT_LIMITS })
     const of = await newSetuMerchant(fresh)
     await Promise.all(Array.from({ length: 20 }, () => create({}, { of, at: fresh })))
     await create({}, { of, at: fresh })
@@ -295,7 +295,7 @@ describe('the sandbox form on the pay page', () => {
   let sandbox: TestService
   let of: NewMerchant
   beforeAll(async () => {
-    const started = await startServiceWithBank({ sandbox: true, limits: PATIENT })
+    const started = await startServiceWithBank({ sandbox: true, limits: PATIENT_LIMITS })
     ;({ service: sandbox } = started)
     of = await newSetuMerchant(sandbox)
   })

@@ -18,12 +18,12 @@ import { bankOf, cancel, newOrder, type Order, recorded, statusOf } from './conf
 
 /** From then on the status of an unpaid order is final. */
 const OVER_SECONDS = 26 * 60
-const PATIENCE_MS = 30_000
+const WAIT_MS = 30_000
 
 const stage = await cashfree({
   limits: {
-    outbound: { acquirerMs: PATIENCE_MS },
-    acquirers: { requestMs: PATIENCE_MS },
+    outbound: { acquirerMs: WAIT_MS },
+    acquirers: { requestMs: WAIT_MS },
     webhooks: { lookIntervalMs: 3_600_000 },
   },
 })

@@ -22,7 +22,7 @@ import {
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 /** Long enough for a slow machine; a test that passes rarely waits for long. */
-const PATIENCE = { timeout: 20_000, interval: 100 }
+const DATABASE_WAIT = { timeout: 20_000, interval: 100 }
 
 let servers: ReplicatedPostgres
 let service: TestService
@@ -85,7 +85,7 @@ async function list(of = { pid, mid, key }) {
 }
 
 const untilRespondedBy = (respondedBy: string) =>
-  vi.waitFor(async () => expect(await list()).toMatchObject({ status: 200, respondedBy }), PATIENCE)
+  vi.waitFor(async () => expect(await list()).toMatchObject({ status: 200, respondedBy }), DATABASE_WAIT)
 
 const onReplica = async () => (await replica.query('select utr from settlements order by utr')).rows.map((r) => r.utr)
 
@@ -94,7 +94,7 @@ const pauseReplay = async () => {
   await vi.waitFor(async () => {
     const { rows } = await replica.query('select pg_get_wal_replay_pause_state() as state')
     expect(rows).toEqual([{ state: 'paused' }])
-  }, PATIENCE)
+  }, DATABASE_WAIT)
 }
 const resumeReplay = () => replica.query('select pg_wal_replay_resume()')
 
@@ -110,7 +110,7 @@ it('returns 503 for /readyz while DATABASE_URL names a standby', async () => {
 describe('lists with a streaming replica', () => {
   it('reads lists from the replica while it follows the primary', async () => {
     await settle('1')
-    await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), PATIENCE)
+    await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), DATABASE_WAIT)
     await untilRespondedBy('replica')
     expect(await list()).toEqual({ status: 200, utrs: ['1'], respondedBy: 'replica' })
   })
@@ -122,7 +122,7 @@ describe('lists with a streaming replica', () => {
     await vi.waitFor(async () => {
       const { rows } = await service.db.query('select utr from settlements order by utr')
       expect(rows).toHaveLength(2)
-    }, PATIENCE)
+    }, DATABASE_WAIT)
     expect(await list()).toMatchObject({ utrs: ['1'], respondedBy: 'replica' })
     await resumeReplay()
     expect(await importing).toMatchObject({ code: 0 })
@@ -160,7 +160,7 @@ describe('lists with a streaming replica', () => {
     await settle('3')
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'primary' })
     await servers.startReplica()
-    await vi.waitFor(async () => expect(await onReplica()).toEqual(['1', '2', '3']), PATIENCE)
+    await vi.waitFor(async () => expect(await onReplica()).toEqual(['1', '2', '3']), DATABASE_WAIT)
     await untilRespondedBy('replica')
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'replica' })
   })

@@ -11,10 +11,10 @@ const target = startTarget()
  * A client that disconnects without an immediate response: many random bytes are the start of a request that never
  * arrives.
  */
-const LEAVING = { patienceMs: 150 }
+const LEAVING = { waitMs: 150 }
 const AT_ONCE = 25
 /** A client whose bytes must have been received before it disconnects, on a busy machine too. */
-const BREAKING_OFF = { patienceMs: 1_000, reset: true }
+const BREAKING_OFF = { waitMs: 1_000, reset: true }
 
 function good(order_id = unique('o'), connection = 'keep-alive'): string {
   const body = form(intentFields(target.mid, { order_id }))

@@ -6,7 +6,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createHttpClient } from '../support/http-client.ts'
 import { openPool } from '../support/postgres-server.ts'
-import { sendPatiently, statusRequest } from '../support/requests.ts'
+import { sendWithRetries, statusRequest } from '../support/requests.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { ACQUIRER_SECRETS, type Key, newMerchant, newPartner } from '../support/service.ts'
 
@@ -36,7 +36,7 @@ export type Target = {
    */
   raw: (
     bytes: Bytes | Bytes[],
-    leaving?: { patienceMs?: number; reset?: boolean; pauseMs?: number },
+    leaving?: { waitMs?: number; reset?: boolean; pauseMs?: number },
   ) => Promise<WireResponse[]>
 }
 
@@ -78,12 +78,12 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
   target.post = async (path, body, headers) => {
     // Generated requests arrive without pause, and a busy machine temporarily rejects some of them.
     const request = { method: 'POST' as const, path, headers, body }
-    const { status, fault, ...response } = await sendPatiently(client, target.server.url, request)
+    const { status, fault, ...response } = await sendWithRetries(client, target.server.url, request)
     if (status === undefined) throw new Error(fault)
     return { ...response, status }
   }
 
-  target.raw = (bytes, { patienceMs, reset, pauseMs = PIECE_PAUSE_MS } = {}) =>
+  target.raw = (bytes, { waitMs, reset, pauseMs = PIECE_PAUSE_MS } = {}) =>
     new Promise((resolve, reject) => {
       const pieces = [bytes].flat()
       const socket = connect(target.server.port, '127.0.0.1', async () => {
@@ -101,7 +101,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
         )
         socket.destroy()
       }, EXCHANGE_LIMIT_MS)
-      if (patienceMs) socket.setTimeout(patienceMs, () => (reset ? socket.resetAndDestroy() : socket.end()))
+      if (waitMs) socket.setTimeout(waitMs, () => (reset ? socket.resetAndDestroy() : socket.end()))
       socket.on('data', (chunk) => chunks.push(chunk))
       // A server that closes while bytes still arrive resets the connection, which is a valid way to close it.
       socket.on('error', () => undefined)

@@ -29,10 +29,10 @@ import { until } from '../support/wait.ts'
 const LIMITS_HERE = {
   database: { queryTimeoutMs: 400 },
   response: { ms: 200 },
-  patience: { ms: 1_000, pauseMs: 20 },
+  databaseWait: { ms: 1_000, pauseMs: 20 },
   inserts: { waitingMs: 150 },
 }
-const PATIENCE_MS = LIMITS_HERE.patience.ms
+const WAIT_MS = LIMITS_HERE.databaseWait.ms
 
 let service: TestService
 let mid: string
@@ -128,7 +128,7 @@ describe('longest wait of checkPaymentStatus while the database does not respond
       const tookMs = performance.now() - startedAt
       silent.release()
       expect([response.status, response.body, response.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
-      expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
+      expect(tookMs).toBeGreaterThan(WAIT_MS - 100)
     },
   )
 })

@@ -1,20 +1,20 @@
 import type { FastifyRequest } from 'fastify'
 import { expect, it } from 'vitest'
 import { isOutage } from '../../src/platform/db/outage.ts'
-import { createPatience } from '../../src/platform/http/time-limits.ts'
+import { createDatabaseWait } from '../../src/platform/http/time-limits.ts'
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
 
 /** A request that may wait for 8 s, on a clock that advances by 100 ms at each call. */
-function newPatience({ waiting = 10 } = {}) {
+function newDatabaseWait({ waiting = 10 } = {}) {
   let elapsed = 0
-  const patiently = createPatience(isOutage, { pauseMs: 1, waiting }, () => {
+  const waitForDatabase = createDatabaseWait(isOutage, { pauseMs: 1, waiting }, () => {
     elapsed += 100
     return elapsed
   })
   const socket = { destroyed: false }
   const request = { waitsUntil: 8_000, socket } as unknown as FastifyRequest
-  return { patiently, request, socket }
+  return { waitForDatabase, request, socket }
 }
 
 /** Fails `times` times, then returns the number of calls. */
@@ -27,30 +27,30 @@ function backAfter(times: number, error: Error = AWAY) {
 }
 
 it('queries the database again until it is available, for a request that may wait', async () => {
-  const { patiently, request } = newPatience()
-  expect(await patiently(request, backAfter(20))).toBe(21)
+  const { waitForDatabase, request } = newDatabaseWait()
+  expect(await waitForDatabase(request, backAfter(20))).toBe(21)
 })
 
 it('returns the last error once the time of a request that waits for the database is over', async () => {
-  const { patiently, request } = newPatience()
-  await expect(patiently(request, backAfter(100))).rejects.toBe(AWAY)
+  const { waitForDatabase, request } = newDatabaseWait()
+  await expect(waitForDatabase(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
 it('queries the database once for a request that may not wait', async () => {
-  const { patiently, request } = newPatience()
-  await expect(patiently({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
+  const { waitForDatabase, request } = newDatabaseWait()
+  await expect(waitForDatabase({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })
 
 it('does not repeat a query that fails because of an error in the service', async () => {
   const fault = new Error('an error')
-  const { patiently, request } = newPatience()
-  await expect(patiently(request, backAfter(1, fault))).rejects.toBe(fault)
+  const { waitForDatabase, request } = newDatabaseWait()
+  await expect(waitForDatabase(request, backAfter(1, fault))).rejects.toBe(fault)
 })
 
 it('stops querying the database for a waiting request whose client has disconnected', async () => {
-  const { patiently, request, socket } = newPatience()
+  const { waitForDatabase, request, socket } = newDatabaseWait()
   let requested = 0
-  const leaving = patiently(request, async () => {
+  const leaving = waitForDatabase(request, async () => {
     if (++requested === 3) socket.destroyed = true
     throw AWAY
   })
@@ -59,7 +59,7 @@ it('stops querying the database for a waiting request whose client has disconnec
 })
 
 it('rejects requests beyond the number that may wait immediately', async () => {
-  const { patiently, request } = newPatience({ waiting: 3 })
-  const requested = await Promise.allSettled(Array.from({ length: 5 }, () => patiently(request, backAfter(2))))
+  const { waitForDatabase, request } = newDatabaseWait({ waiting: 3 })
+  const requested = await Promise.allSettled(Array.from({ length: 5 }, () => waitForDatabase(request, backAfter(2))))
   expect(requested.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])
 })

@@ -134,15 +134,15 @@ describe('the operator dashboard', () => {
 
   it('the operator dashboard shows gaps for days that are not counted yet, and refreshes sooner', async () => {
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
-    const impatient = await startPage(service, { ...UNCACHED, operatorPage })
-    const first = await impatient.inject('/')
+    const hurried = await startPage(service, { ...UNCACHED, operatorPage })
+    const first = await hurried.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
     expect(first.body).toContain('Counting orders.')
     expect(first.body).toContain('<tr><th scope="row">2026-03-30</th><td>not counted yet</td>')
-    const isWhole = async () => !(await impatient.inject('/')).body.includes('not counted yet')
+    const isWhole = async () => !(await hurried.inject('/')).body.includes('not counted yet')
     await until('all is counted', isWhole)
-    expect((await impatient.inject('/')).headers.refresh).toBe('30')
-    await impatient.close()
+    expect((await hurried.inject('/')).headers.refresh).toBe('30')
+    await hurried.close()
   })
 
   it('the operator dashboard reports missing counts and leaves no query running in a blocked database', async () => {

@@ -13,13 +13,13 @@ import { allow } from '../support/webhooks.ts'
 
 const NOW = new Date('2026-11-21T10:00:00Z')
 /** A call that must finish by itself may take as long as a busy machine needs; one that must time out does so soon. */
-const PATIENT_MS = 20_000
-const IMPATIENT_MS = 200
+const LONG_WAIT_MS = 20_000
+const SHORT_WAIT_MS = 200
 
 async function callTo(
   receiver: Pick<Listener, 'host' | 'port'>,
   call: Partial<HttpRequest> = {},
-  responseMs = PATIENT_MS,
+  responseMs = LONG_WAIT_MS,
 ) {
   const limits = { ...LIMITS.outbound, merchantMs: responseMs }
   const { request: send } = createOutboundClient({ allowedNetworks: allow('127.0.0.1/32'), limits, now: () => NOW })
@@ -198,7 +198,7 @@ describe('memory of outbound calls', () => {
     ['only an interim response', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
   ])('an outbound call fails if the receiver sends %s', async (_what, response) => {
     const receiver = await listen(response)
-    expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
+    expect(await callTo(receiver, {}, SHORT_WAIT_MS)).toEqual(TIMED_OUT)
     await untilClosed(receiver)
   })
 
@@ -306,7 +306,7 @@ describe.each(['webhook', 'acquirer'] as const)('outbound call of kind %s to any
 })
 
 describe('host name of an outbound call', () => {
-  const limits = { ...LIMITS.outbound, merchantMs: IMPATIENT_MS }
+  const limits = { ...LIMITS.outbound, merchantMs: SHORT_WAIT_MS }
   const call: HttpRequest = { kind: 'return call', url: 'http://shop.example/' }
 
   it.each([
@@ -345,7 +345,7 @@ describe('host name of an acquirer', () => {
   const callNamed = (port: number) => {
     const { request: send } = createOutboundClient({
       allowedNetworks: allow(),
-      limits: { ...LIMITS.outbound, acquirerConnectMs: 3 * IMPATIENT_MS, acquirerMs: PATIENT_MS },
+      limits: { ...LIMITS.outbound, acquirerConnectMs: 3 * SHORT_WAIT_MS, acquirerMs: LONG_WAIT_MS },
       now: () => NOW,
       resolve,
     })
@@ -383,7 +383,7 @@ describe('host name of an acquirer', () => {
 })
 
 describe('call to an acquirer with a body', () => {
-  const request = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = PATIENT_MS) => {
+  const request = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = LONG_WAIT_MS) => {
     const limits = { ...LIMITS.outbound, acquirerMs }
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW })
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
@@ -400,7 +400,7 @@ describe('call to an acquirer with a body', () => {
     expect(breaks.received).toContain('content-length: 10\r\n\r\n{"a":"é"}')
     expect(breaks.connections).toBe(1)
     const silent = await listen(() => undefined)
-    expect(await request(silent, IMPATIENT_MS)).toEqual(TIMED_OUT)
+    expect(await request(silent, SHORT_WAIT_MS)).toEqual(TIMED_OUT)
     expect(await request(await listen(respondOk))).toMatchObject({ status: 200 })
   })
 })

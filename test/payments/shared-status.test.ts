@@ -11,7 +11,7 @@ import { type FormRequest, statusRequest } from '../support/requests.ts'
 import { CANCEL, newMerchant, post, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
-const service = await startService({ limits: { patience: { pauseMs: 20 } } })
+const service = await startService({ limits: { databaseWait: { pauseMs: 20 } } })
 const merchant = await newMerchant(service.db)
 const other = await newMerchant(service.db)
 await service.app.listen({ host: '127.0.0.1', port: 0 })

@@ -13,7 +13,7 @@ import { basic, CREATE, form, intentFields, type Key, newKey, newMerchant, STATU
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
 /** How long a status call waits for its database. The most patient public plugin waits longer for the response. */
-const PATIENCE_MS = 8_000
+const WAIT_MS = 8_000
 const PLUGIN_TIMEOUT_MS = 30_000
 
 let postgres: PostgresServer
@@ -132,14 +132,14 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
     await begin()
     const first = Promise.all([checkStatus(), checkStatus(unseenKey())])
     const endCreates = startCreates()
-    await sleep(PATIENCE_MS + 500)
+    await sleep(WAIT_MS + 500)
     const booked = bookLikePlugin()
     await sleep(1_500)
     await end()
     for (const { status, retryAfter, tookMs } of await first) {
       expect([status, retryAfter]).toEqual([503, '1'])
       // No query is sent that could not be completed in time.
-      expect(tookMs).toBeGreaterThan(PATIENCE_MS - LIMITS.patience.pauseMs - 100)
+      expect(tookMs).toBeGreaterThan(WAIT_MS - LIMITS.databaseWait.pauseMs - 100)
     }
     expect(await booked).toBe('paid')
 
@@ -167,7 +167,7 @@ it('the stopped service sends 503 to waiting calls immediately, and exits with c
   const { status, connection, tookMs } = await result
   // The client would keep the connection open, and the service would wait for it.
   expect([status, connection]).toEqual([503, 'close'])
-  expect(tookMs).toBeLessThan(PATIENCE_MS)
+  expect(tookMs).toBeLessThan(WAIT_MS)
   expect(await ended).toEqual([0, null])
   await proxy.restore()
 })

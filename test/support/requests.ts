@@ -86,7 +86,7 @@ export function createdOrderId({ status, text }: HttpResponse): string | undefin
  * Repeats a request after 503 with Retry-After, because a busy machine rejects some requests. For tests of the final
  * result, not for requests that must never be rejected.
  */
-export async function sendPatiently({ send }: HttpClient, url: string, request: Request): Promise<HttpResponse> {
+export async function sendWithRetries({ send }: HttpClient, url: string, request: Request): Promise<HttpResponse> {
   for (let tries = 1; ; tries++) {
     const response = await send(url, request)
     const mayRetry = response.status === 503 && response.headers['retry-after'] !== undefined && tries < MOST_TRIES

@@ -65,7 +65,7 @@ export type LimitChanges = { [Group in keyof Limits]?: Partial<Limits[Group]> }
  * Functional tests wait ten times longer than callers do, so that a busy machine does not turn a 200 into a 503. A
  * test shares the process of its service, which must not reject requests because the test keeps the process busy.
  */
-const PATIENT: LimitChanges = {
+const LONG_WAIT: LimitChanges = {
   response: { ms: 10 * LIMITS.response.ms },
   database: {
     connectTimeoutMs: 10 * LIMITS.database.connectTimeoutMs,
@@ -111,7 +111,7 @@ export async function startService(
   const database = replicated ? connect(replicated.url) : await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
-  const limits = limitsWith(PATIENT, options.limits)
+  const limits = limitsWith(LONG_WAIT, options.limits)
   const url = options.asServiceRole ? asRole(database.url, 'upi_service') : database.url
   const pools = createPools({ url, readUrl: replicated?.replicaUrl, requests: 10 }, log, limits)
   const { standsStill = false } = options

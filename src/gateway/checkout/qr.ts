@@ -29,13 +29,13 @@ export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesB
     sizeCalculation: (image) => image.length,
     ignoreFetchAbort: true,
     async fetchMethod(_name, _stale, { context: { format, text } }) {
-      const turn = lastTurn.then(() => turnOfTheLoop())
-      lastTurn = turn
+      const turn = lastDrawing.then(() => turnOfTheLoop())
+      lastDrawing = turn
       await turn
       return format === 'png' ? qrPng(text) : Buffer.from(qrSvg(text))
     },
   })
-  let lastTurn = Promise.resolve()
+  let lastDrawing = Promise.resolve()
 
   return (format, text) => images.forceFetch(`${format} ${text}`, { context: { format, text } })
 }

@@ -1,7 +1,7 @@
 import { badRequest, orderNotFound, paymentSuccessful } from '../../errors.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
-import type { InTurn } from '../../platform/http/turns.ts'
+import type { SerializeByKey } from '../../platform/http/turns.ts'
 import type { LinkedOrder } from '../acquirers/client.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Intents } from './intents.ts'
@@ -19,11 +19,11 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   errors: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   response: PAYMENT_STATUS,
-  handle: ({ intents, now, closeLink, inTurn, deadlineOf }: Dependencies) => {
+  handle: ({ intents, now, closeLink, serializeByKey, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await inTurn(`${mid} ${body.order_id}`, deadlineOf(request, reply), (claim) =>
+      const payment = await serializeByKey(`${mid} ${body.order_id}`, deadlineOf(request, reply), (claim) =>
         intents.cancel(mid, body.order_id, now(), claim),
       )
       if (!payment) throw orderNotFound()
@@ -38,6 +38,6 @@ type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'cancel'>
   /** Closes the acquirer's link. Never rejects, because the response does not wait for the result. */
   closeLink: (order: LinkedOrder) => Promise<void>
-  inTurn: InTurn
+  serializeByKey: SerializeByKey
   deadlineOf: DeadlineOf
 }

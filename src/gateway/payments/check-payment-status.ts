@@ -1,6 +1,6 @@
 import { badRequest, orderNotFound, unavailable } from '../../errors.ts'
 import { operation } from '../../platform/http/operation.ts'
-import type { Patiently } from '../../platform/http/time-limits.ts'
+import type { WaitForDatabase } from '../../platform/http/time-limits.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Waiting } from './enquiries.ts'
 import type { Intents } from './intents.ts'
@@ -22,14 +22,14 @@ export const checkPaymentStatus = operation({
   response: PAYMENT_STATUS,
   // Store plugins treat a 503 of this call as a failed payment, even if the order is paid.
   route: { config: { waitsForDatabase: true } },
-  handle: ({ intents, waiting, patiently, now }: Dependencies) => {
+  handle: ({ intents, waiting, waitForDatabase, now }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
       const check = () => {
         if (reply.sent || request.socket.destroyed) throw unavailable()
       }
-      const payment = await patiently(request, () => intents.findSharedStatus(mid, body.order_id, check))
+      const payment = await waitForDatabase(request, () => intents.findSharedStatus(mid, body.order_id, check))
       if (!payment) throw orderNotFound()
       const response = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
       // The response does not wait for the status check to be scheduled. After an error, the caller's next request
@@ -44,5 +44,5 @@ export const checkPaymentStatus = operation({
 type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'findSharedStatus'>
   waiting: Pick<Waiting, 'statusCheckFor'>
-  patiently: Patiently
+  waitForDatabase: WaitForDatabase
 }

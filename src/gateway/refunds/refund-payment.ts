@@ -2,7 +2,7 @@ import { badRequest, mayNotRefund, orderNotFound, refundRejected } from '../../e
 import type { Pools } from '../../platform/db/pool.ts'
 import { operation, success } from '../../platform/http/operation.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
-import type { InTurn } from '../../platform/http/turns.ts'
+import type { SerializeByKey } from '../../platform/http/turns.ts'
 import { HIGHEST_MAX_RUPEES, orderAmount, shopRefund } from '../../platform/money.ts'
 import type { Intents } from '../payments/intents.ts'
 import { note } from '../payments/new-payment.ts'
@@ -62,7 +62,7 @@ export const refundPayment = operation({
     data: RefundData,
     example: REFUND_EXAMPLE,
   }),
-  handle: ({ pools, intents, now, inTurn, deadlineOf }: Dependencies) => {
+  handle: ({ pools, intents, now, serializeByKey, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeRefunds(caller, body.mid)
@@ -70,7 +70,7 @@ export const refundPayment = operation({
       const order = await intents.findStatus(mid, body.order_id)
       if (!order) throw orderNotFound()
       const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, createdBy: 'merchant' }
-      const created = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
+      const created = await serializeByKey(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
         createRefund(pools.requests, refund, now(), claim),
       )
       if ('refund' in created) return toRefundData(created.refund)
@@ -84,6 +84,6 @@ type Dependencies = {
   pools: Pick<Pools, 'requests'>
   intents: Pick<Intents, 'findStatus'>
   now: () => Date
-  inTurn: InTurn
+  serializeByKey: SerializeByKey
   deadlineOf: DeadlineOf
 }

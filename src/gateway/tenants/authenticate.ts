@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { unauthorized } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import { registerRateLimits } from '../../platform/http/rate-limits.ts'
-import type { Patiently } from '../../platform/http/time-limits.ts'
+import type { WaitForDatabase } from '../../platform/http/time-limits.ts'
 import { istDayOf, nextDay, toIstDay } from '../../platform/time.ts'
 import type { AccessKey, AccessKeys, Caller } from './access-keys.ts'
 import { secretMatches } from './credentials.ts'
@@ -27,7 +27,7 @@ type Dependencies = {
   noteUse: AccessKeys['noteUse']
   config: { rateLimitPerSecond: number }
   limits: Pick<Limits, 'rates'>
-  patiently: Patiently
+  waitForDatabase: WaitForDatabase
   now: () => Date
   elapsedMs: () => number
   sleep: (ms: number) => Promise<unknown>
@@ -39,14 +39,14 @@ type Dependencies = {
  */
 export async function requireKey(
   app: FastifyInstance,
-  { findKey, noteUse, config, limits, patiently, now, ...clock }: Dependencies,
+  { findKey, noteUse, config, limits, waitForDatabase, now, ...clock }: Dependencies,
 ) {
   const rateLimits = await registerRateLimits(app, config.rateLimitPerSecond, limits.rates, clock)
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
-      const key = request.publicKey && (await patiently(request, () => findKey(publicKey)).catch(failedLookUp))
+      const key = request.publicKey && (await waitForDatabase(request, () => findKey(publicKey)).catch(failedLookUp))
       if (!key) {
         await rateLimits.countUnknownKey(request)
         throw unauthorized()

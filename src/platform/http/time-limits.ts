@@ -45,7 +45,7 @@ export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadl
  * Returns the result of `read`. On a route with `waitsForDatabase`, `read` is repeated while the database is
  * unavailable. `read` must change nothing, because a failed call may have reached the database.
  */
-export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
+export type WaitForDatabase = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
  * Responds to every request of `app` within `response.ms`, whatever its handler waits for. A request that waits for the
@@ -54,15 +54,15 @@ export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => 
  */
 export function registerTimeLimits(
   app: FastifyInstance,
-  { response, patience }: Pick<Limits, 'response' | 'patience'>,
+  { response, databaseWait }: Pick<Limits, 'response' | 'databaseWait'>,
   isOutage: (error: unknown) => boolean,
   elapsedMs: () => number,
-): { deadlineOf: DeadlineOf; patiently: Patiently } {
+): { deadlineOf: DeadlineOf; waitForDatabase: WaitForDatabase } {
   app.decorateRequest('waitsUntil', 0)
   app.decorateRequest('responseTimer', undefined)
   // Hooks use callbacks, because an async hook costs every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
-    if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + patience.ms
+    if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + databaseWait.ms
     done()
   })
   // The limit starts in preHandler, because the client decides how long sending the body takes.
@@ -84,7 +84,7 @@ export function registerTimeLimits(
     }
     return { check, claim: () => restart(response.commitMs), extend: (ms) => restart(response.ms + ms) }
   }
-  return { deadlineOf, patiently: createPatience(isOutage, patience, elapsedMs) }
+  return { deadlineOf, waitForDatabase: createDatabaseWait(isOutage, databaseWait, elapsedMs) }
 }
 
 function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
@@ -97,11 +97,11 @@ function rejectLate(request: FastifyRequest, reply: FastifyReply) {
   if (!reply.raw.headersSent) reply.send(unavailable())
 }
 
-export function createPatience(
+export function createDatabaseWait(
   isOutage: (error: unknown) => boolean,
-  { pauseMs, waiting: limit }: Pick<Limits['patience'], 'pauseMs' | 'waiting'>,
+  { pauseMs, waiting: limit }: Pick<Limits['databaseWait'], 'pauseMs' | 'waiting'>,
   elapsedMs: () => number,
-): Patiently {
+): WaitForDatabase {
   let waiting = 0
 
   return (request, read) => (request.waitsUntil > 0 ? readAgain(request, read) : read())

@@ -5,10 +5,10 @@ import type { Deadline } from './time-limits.ts'
  * one order, only the first therefore waits for the row lock and occupies a connection of the pool. A change whose
  * deadline passes while it waits is not started. `work` passes `claim` to its transaction.
  */
-export function createTurns() {
+export function createSerializer() {
   const last = new Map<string, Promise<unknown>>()
 
-  return function inTurn<T>(
+  return function serializeByKey<T>(
     key: string,
     { check, claim }: Deadline,
     work: (claim: () => void) => Promise<T>,
@@ -27,4 +27,4 @@ export function createTurns() {
   }
 }
 
-export type InTurn = ReturnType<typeof createTurns>
+export type SerializeByKey = ReturnType<typeof createSerializer>

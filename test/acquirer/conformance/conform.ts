@@ -9,21 +9,21 @@ import { REFUNDS } from './refunds.ts'
  * Long time limits, so that a busy machine does not turn a correct response into a 503. Each case runs pending jobs
  * itself.
  */
-const PATIENT = {
+const PATIENT_LIMITS = {
   outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 /** A short time limit, because the cases of a hanging bank wait for it. */
-const IMPATIENT = { ...PATIENT, outbound: { acquirerMs: 300 } }
+const SHORT_WAIT = { ...PATIENT_LIMITS, outbound: { acquirerMs: 300 } }
 
 const TABLES = [
   {
     what: 'with a bank',
-    limits: PATIENT,
+    limits: PATIENT_LIMITS,
     cases: [...LINKS, ...LINK_FAULTS, ...NOTIFICATIONS, ...STATUS_CHECKS, ...REFUNDS],
   },
-  { what: 'with a bank that hangs', limits: IMPATIENT, cases: LINK_HANGS },
+  { what: 'with a bank that hangs', limits: SHORT_WAIT, cases: LINK_HANGS },
 ]
 
 type Table = (typeof TABLES)[number]

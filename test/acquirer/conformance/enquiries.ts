@@ -5,7 +5,7 @@ import { type BankPayment, type Case, ENDS_BY_ITSELF, ONLY_STATUS_CHECKS, OURS, 
 import { startInstance } from './instance.ts'
 import { bankOf, cancel, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
 
-const IMPATIENCE_MS = 300
+const SHORT_WAIT_MS = 300
 const quietly = { faults: { lost: 1 } }
 
 const checkStatus = (stage: Stage, { orderId }: Order, acquirerMs?: number) =>
@@ -23,7 +23,7 @@ const fails = (outcome: string, fault: CallFault): Case => ({
     const { rrn } = await pay(stage, order)
     bank.nextFaults[bank.calls.enquire] = [fault]
     const isSlow = typeof fault === 'object' && 'afterMs' in fault
-    await expect(checkStatus(stage, order, isSlow ? IMPATIENCE_MS : undefined)).rejects.toMatchObject({ outcome })
+    await expect(checkStatus(stage, order, isSlow ? SHORT_WAIT_MS : undefined)).rejects.toMatchObject({ outcome })
     expect(await recorded(stage, order)).toEqual(NOTHING)
     await checkStatus(stage, order)
     expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', rrn])

@@ -18,7 +18,7 @@ import {
   createdOrderId,
   createRequest,
   forEach,
-  sendPatiently,
+  sendWithRetries,
   statusRequest,
   withFields,
 } from '../../support/requests.ts'
@@ -164,7 +164,7 @@ async function storm({ instances, tenants, client, db }: CitusTrial): Promise<Ch
     const order = Math.floor(i / ATTEMPTS)
     const create = creates[order % creates.length] as (typeof creates)[number]
     const { url } = instances[i % INSTANCES] as ServerProcess
-    return sendPatiently(client, url, withFields(create, { order_id: `storm-${order}` }))
+    return sendWithRetries(client, url, withFields(create, { order_id: `storm-${order}` }))
   })
   const won = responses.filter(({ status }) => status === 200).length
   const { rows } = await db.query<{ n: number }>(
@@ -189,11 +189,11 @@ async function payments({ instances, tenants, client }: CitusTrial): Promise<Che
       const { merchant } = tenants[i % tenants.length] as Tenant
       const create = createRequest(merchant)
       const orders = await Promise.all(
-        instances.map(async ({ url }) => createdOrderId(await sendPatiently(client, url, create)) as string),
+        instances.map(async ({ url }) => createdOrderId(await sendWithRetries(client, url, create)) as string),
       )
       const notified = await Promise.all(
         orders.map((orderId, at) =>
-          sendPatiently(
+          sendWithRetries(
             client,
             (instances[at] as ServerProcess).url,
             notificationRequest(orderId, `7${String(i).padStart(11, '0')}`),
@@ -201,7 +201,7 @@ async function payments({ instances, tenants, client }: CitusTrial): Promise<Che
         ),
       )
       const states = await Promise.all(
-        orders.map((order_id) => sendPatiently(client, instances[0].url, statusRequest(merchant, order_id))),
+        orders.map((order_id) => sendWithRetries(client, instances[0].url, statusRequest(merchant, order_id))),
       )
       return { notified, paid: states.filter(({ text }) => JSON.parse(text).txnStatus === 'SUCCESS').length }
     },

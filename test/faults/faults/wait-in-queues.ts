@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRefund } from '../../../src/gateway/refunds/create-refund.ts'
 import { createHttpClient } from '../../support/http-client.ts'
-import { createdOrderId, createRequest, forEach, sendPatiently } from '../../support/requests.ts'
+import { createdOrderId, createRequest, forEach, sendWithRetries } from '../../support/requests.ts'
 import { type NewMerchant, newMerchant, unique } from '../../support/tenants.ts'
 import { until } from '../../support/wait.ts'
 import { type AnyBank, BANKS } from '../bank.ts'
@@ -91,7 +91,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   return [{ fault: `behind ${QUEUE} jobs of two merchants, ${RUNS} runs`, notes, broken }]
 
   async function create(merchant: NewMerchant): Promise<string> {
-    const response = await sendPatiently(client, service.url, createRequest(merchant, { order_id: unique('O') }))
+    const response = await sendWithRetries(client, service.url, createRequest(merchant, { order_id: unique('O') }))
     const orderId = createdOrderId(response)
     if (orderId === undefined) throw new Error(`a create returned ${response.status}: ${response.text}`)
     return orderId
