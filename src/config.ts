@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './gateway/acquirers/accounts.ts'
-import type { SealingKeys } from './platform/encryption.ts'
+import type { EncryptionKeys } from './platform/encryption.ts'
 import { readUrl } from './platform/fields.ts'
 import {
   checked,
@@ -20,20 +20,20 @@ const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:p
   /^postgres(ql)?:\/\//.test(text),
 )
 
-const SEALING_KEY_BYTES = 32
+const ENCRYPTION_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16
 
 /** KeyObjects, because logs and errors do not print their bytes. */
-const sealingKeys = listOf(
-  `must be one or two keys of ${SEALING_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` prints them`,
+const encryptionKeys = listOf(
+  `must be one or two keys of ${ENCRYPTION_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${ENCRYPTION_KEY_BYTES}\` prints them`,
   (text) => {
     // Buffer.from skips characters that are not base64, so the text is compared with its own re-encoding.
     const key = Buffer.from(text, 'base64')
-    return key.length === SEALING_KEY_BYTES && key.toString('base64') === text
+    return key.length === ENCRYPTION_KEY_BYTES && key.toString('base64') === text
   },
 )
   .refine((keys) => keys.length <= 2, 'must be at most two keys: the current one, which encrypts, and the previous one')
-  .transform((keys): SealingKeys => keys.map((text) => createSecretKey(text, 'base64')))
+  .transform((keys): EncryptionKeys => keys.map((text) => createSecretKey(text, 'base64')))
 
 /** A network with bits set beyond its prefix is rejected: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
 const networks = listOf('must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address', isNetwork)
@@ -84,7 +84,7 @@ const OperatorVariables = z.object({
     .enum(['production', 'development', 'test'], 'must be production, development or test')
     .default('development'),
   ...ACCOUNT_VARIABLES,
-  WEBHOOK_SEALING_KEY: sealingKeys.default([]),
+  WEBHOOK_SEALING_KEY: encryptionKeys.default([]),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
   RETURN_CALL_ALLOWED_NETWORKS: networks.default([]),
   OPS_BY: z
@@ -199,7 +199,7 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
     // Commands receive no notifications.
     acquirers: { ...readAccounts(variables, { production }), direct: [] },
     webhooks: {
-      sealingKeys: variables.WEBHOOK_SEALING_KEY,
+      encryptionKeys: variables.WEBHOOK_SEALING_KEY,
       allowedNetworks: {
         webhook: variables.WEBHOOK_ALLOWED_NETWORKS,
         'return call': variables.RETURN_CALL_ALLOWED_NETWORKS,

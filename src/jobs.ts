@@ -15,7 +15,7 @@ import type { Services } from './services.ts'
 export function startJobs(services: Services) {
   const { pools, config, clientOf, http, reports, refundListeners, metrics, log, now, limits } = services
   const db = pools.due
-  const { sealingKeys } = config.webhooks
+  const { encryptionKeys } = config.webhooks
   const statusChecks = createStatusChecks(db)
   const updates = createRefundUpdates(db, refundListeners)
   return startScheduler(
@@ -23,7 +23,7 @@ export function startJobs(services: Services) {
       deliveryJobs({
         deliveries: createDeliveries(db),
         http,
-        sealingKeys,
+        encryptionKeys,
         metrics: metrics.webhooks,
         log,
         now,

@@ -202,20 +202,20 @@ describe('the configuration', () => {
   it('WEBHOOK_SEALING_KEY accepts one or two keys of 32 bytes in base64, for the service and for ops', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {
-      expect(read({ DATABASE_URL }).webhooks.sealingKeys).toEqual([])
-      const { sealingKeys } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key }).webhooks
-      expect(sealingKeys.map((one) => one.export().toString('base64'))).toEqual([key])
-      expect(read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key}, ${key}` }).webhooks.sealingKeys).toHaveLength(2)
+      expect(read({ DATABASE_URL }).webhooks.encryptionKeys).toEqual([])
+      const { encryptionKeys } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key }).webhooks
+      expect(encryptionKeys.map((one) => one.export().toString('base64'))).toEqual([key])
+      expect(read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key}, ${key}` }).webhooks.encryptionKeys).toHaveLength(2)
       expect(() => read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key},${key},${key}` })).toThrow('at most two keys')
       // Printing the configuration, for example in a log, must not reveal the key.
-      const printed = inspect(sealingKeys, { depth: 9, showHidden: true }) + JSON.stringify(sealingKeys)
+      const printed = inspect(encryptionKeys, { depth: 9, showHidden: true }) + JSON.stringify(encryptionKeys)
       expect(printed).not.toContain(key.slice(0, 10))
       expect(printed).not.toContain(Buffer.from(key, 'base64').toString('hex'))
     }
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     const WEBHOOK_SEALING_KEY_FILE = join(folder, 'key')
     writeFileSync(WEBHOOK_SEALING_KEY_FILE, `${key}\n`)
-    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhooks.sealingKeys[0]?.symmetricKeySize).toBe(32)
+    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhooks.encryptionKeys[0]?.symmetricKeySize).toBe(32)
     rmSync(folder, { recursive: true })
     const hex = randomBytes(32).toString('hex')
     for (const wrong of [

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
 import { newSigningSecret } from '../gateway/webhooks/signature.ts'
-import { ownerOf, type SealingKeys, seal, unseal } from '../platform/encryption.ts'
+import { contextOf, decryptSecret, type EncryptionKeys, encryptSecret } from '../platform/encryption.ts'
 import { MID, makeForDemo } from './demo.ts'
 
 /** Port and signing secret of the receiver of the demo merchant's webhooks, which runs on this machine. */
@@ -39,10 +39,10 @@ function storedKey(directory: string): string {
  * that two demos on one machine do not receive each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
-  const { sealingKeys } = readDatabaseConfig(process.env).webhooks
+  const { encryptionKeys } = readDatabaseConfig(process.env).webhooks
   const port = (Number(process.env.PORT) || 3000) + 2
   return makeForDemo(databaseUrl, async (client) => {
-    const secret = (await findSecret(client, sealingKeys)) ?? newSigningSecret()
+    const secret = (await findSecret(client, encryptionKeys)) ?? newSigningSecret()
     await client.query(
       `insert into webhook_endpoints as e (mid, endpoint_id, kind, url, label, secret, created_at)
        values ($1, $2, 'webhook', $3, 'demo', $4, $5)
@@ -50,21 +50,21 @@ export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise
          set url = excluded.url, secret = excluded.secret, failing_since = null,
              disabled_at = case when e.disabled_reason = 'operator' then e.disabled_at end,
              disabled_reason = case when e.disabled_reason = 'operator' then e.disabled_reason end`,
-      [MID, ENDPOINT, `http://127.0.0.1:${port}/webhooks`, seal(sealingKeys, secret, OWNER), now],
+      [MID, ENDPOINT, `http://127.0.0.1:${port}/webhooks`, encryptSecret(encryptionKeys, secret, OWNER), now],
     )
     return { port, secret }
   })
 }
 
-const OWNER = ownerOf({ mid: MID, endpointId: ENDPOINT })
+const OWNER = contextOf({ mid: MID, endpointId: ENDPOINT })
 
-async function findSecret(client: pg.Client, sealingKeys: SealingKeys): Promise<string | undefined> {
+async function findSecret(client: pg.Client, encryptionKeys: EncryptionKeys): Promise<string | undefined> {
   const { rows } = await client.query<{ secret: Buffer }>(
     'select secret from webhook_endpoints where mid = $1 and endpoint_id = $2',
     [MID, ENDPOINT],
   )
   try {
-    return rows[0] && unseal(sealingKeys, rows[0].secret, OWNER)
+    return rows[0] && decryptSecret(encryptionKeys, rows[0].secret, OWNER)
   } catch {
     // The secret was encrypted with another key, for example before a key was set in `.env`.
     return undefined

@@ -9,7 +9,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish them. */
-export class SealError extends Error {
+export class EncryptionError extends Error {
   override name = 'SealError'
   constructor() {
     super('a secret cannot be decrypted: WEBHOOK_SEALING_KEY lacks the key that encrypted it, or its row was changed')
@@ -17,13 +17,13 @@ export class SealError extends Error {
 }
 
 /** The keys of WEBHOOK_SEALING_KEY: the first one encrypts, every one decrypts. Empty if the variable is not set. */
-export type SealingKeys = readonly KeyObject[]
+export type EncryptionKeys = readonly KeyObject[]
 
 /**
  * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as
  * `M1/endpoint`: a secret that was moved to another row cannot be decrypted. Throws without a key.
  */
-export function seal([key]: SealingKeys, secret: string, owner: string): Buffer {
+export function encryptSecret([key]: EncryptionKeys, secret: string, owner: string): Buffer {
   if (!key) throw new Error('WEBHOOK_SEALING_KEY is not set. Set it to a key that `openssl rand -base64 32` prints.')
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(owner))
@@ -31,24 +31,24 @@ export function seal([key]: SealingKeys, secret: string, owner: string): Buffer 
   return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext])
 }
 
-export const ownerOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
+export const contextOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
 /**
  * Throws SealError if the keys lack the one that encrypted, `owner` differs from that of `seal`, or a byte was changed.
  */
-export function unseal(keys: SealingKeys, sealed: Uint8Array, owner: string): string {
+export function decryptSecret(keys: EncryptionKeys, encrypted: Uint8Array, owner: string): string {
   for (const key of keys) {
-    const opened = open(key, sealed, owner)
+    const opened = open(key, encrypted, owner)
     if (opened !== undefined) return opened
   }
-  throw new SealError()
+  throw new EncryptionError()
 }
 
 /** Returns undefined if the bytes cannot be decrypted. */
-function open(key: KeyObject, sealed: Uint8Array, owner: string): string | undefined {
-  const nonce = sealed.subarray(0, NONCE_BYTES)
-  const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
-  const ciphertext = sealed.subarray(NONCE_BYTES + TAG_BYTES)
+function open(key: KeyObject, encrypted: Uint8Array, owner: string): string | undefined {
+  const nonce = encrypted.subarray(0, NONCE_BYTES)
+  const tag = encrypted.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
+  const ciphertext = encrypted.subarray(NONCE_BYTES + TAG_BYTES)
   // A shorter tag would be easier to forge.
   if (tag.length < TAG_BYTES) return undefined
   const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
@@ -65,14 +65,18 @@ function open(key: KeyObject, sealed: Uint8Array, owner: string): string | undef
  * that cannot be decrypted is left out: after a loss of the key, the endpoint works again as soon as it has a new
  * secret.
  */
-export function unsealAll(keys: SealingKeys, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
+export function decryptAll(
+  keys: EncryptionKeys,
+  [current, ...earlier]: readonly Uint8Array[],
+  owner: string,
+): string[] {
   if (!current) return []
-  const opened = [unseal(keys, current, owner)]
-  for (const sealed of earlier) {
+  const opened = [decryptSecret(keys, current, owner)]
+  for (const encrypted of earlier) {
     try {
-      opened.push(unseal(keys, sealed, owner))
+      opened.push(decryptSecret(keys, encrypted, owner))
     } catch (error) {
-      if (!(error instanceof SealError)) throw error
+      if (!(error instanceof EncryptionError)) throw error
     }
   }
   return opened

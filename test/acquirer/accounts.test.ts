@@ -21,9 +21,9 @@ import {
   unique,
 } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
-import { allow, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS } from '../support/webhooks.ts'
 
-const KEY = `${SEALING_KEYS[0]?.export().toString('base64')}`
+const KEY = `${ENCRYPTION_KEYS[0]?.export().toString('base64')}`
 const SECRETS = { acme: 'secret-of-acme', other: 'secret-of-other' }
 type Account = keyof typeof SECRETS
 
@@ -33,7 +33,7 @@ let url: string
 beforeAll(async () => {
   service = await startService({
     asServiceRole: true,
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
+    webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow() },
     limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
   })
   const start = async (account: Account) => {
@@ -106,7 +106,7 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
     type: 'PAYMENT_SUCCESS_WEBHOOK',
     data: { order: { order_id: order.orderId, order_amount: 200 }, payment },
   }
-  const { body, headers } = banks.acme.seal(event, secret)
+  const { body, headers } = banks.acme.encrypt(event, secret)
   const response = await fetch(`${url}/acquirer/cashfree/notification/${account}${pathEnd}`, {
     method: 'POST',
     body,
@@ -329,7 +329,7 @@ describe('the command ops accounts', () => {
           return result
         },
       }
-      await createAcquirerAccounts(db as never).resealSecrets((sealed) => sealed)
+      await createAcquirerAccounts(db as never).reencryptSecrets((encrypted) => encrypted)
       expect(await stored()).toEqual(rotated)
     }
   })
@@ -351,7 +351,7 @@ describe('the command ops accounts', () => {
   it('rotating in valid secrets makes an account usable whose stored secrets are invalid', async () => {
     const lines = (api: string) =>
       `CASHFREE_API_URL=https://${api}/pg\nCASHFREE_CLIENT_ID=x\nCASHFREE_CLIENT_SECRET=of-${api}`
-    const config = { acquirers: { direct: [] }, webhooks: { sealingKeys: SEALING_KEYS }, production: true }
+    const config = { acquirers: { direct: [] }, webhooks: { encryptionKeys: ENCRYPTION_KEYS }, production: true }
     const opened = () =>
       openAccounts(service.db, { ...config, publicUrl: 'https://pay.example' }, LIMITS.lookUps).find('cashfree:tried')
     const add = ['accounts', 'add', ...which('tried')]

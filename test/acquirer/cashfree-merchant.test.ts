@@ -7,12 +7,12 @@ import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newKey, post, REFUND, REFUND_STATUS, STATUS } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
 const receiver = await startReceiver()
 const { service, bank } = await startServiceBeside(CASHFREE, {
   asServiceRole: true,
-  webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+  webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
   limits: { webhooks: { lookIntervalMs: 20 } },
 })
 afterAll(() => receiver.close())

@@ -20,11 +20,11 @@ import {
 import { startBank } from '../support/service-with-bank.ts'
 import { newKey } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
-import { allow, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS } from '../support/webhooks.ts'
 
 // The account acme is hostile and signs arbitrary notifications. The tests protect the operator and a merchant of
 // `direct`.
-const KEY = `${SEALING_KEYS[0]?.export().toString('base64')}`
+const KEY = `${ENCRYPTION_KEYS[0]?.export().toString('base64')}`
 const SECRET = 'secret-of-acme'
 const MOST = 3
 
@@ -34,7 +34,7 @@ let url: string
 beforeAll(async () => {
   service = await startService({
     asServiceRole: true,
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
+    webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow() },
     limits: {
       webhooks: { lookIntervalMs: 20 },
       lookUps: { cachedMs: 20 },
@@ -57,7 +57,7 @@ const ACME = ['--account', 'acme', '--acquirer', 'cashfree']
 const ops = (args: string[], input = '') => runOps(service.databaseUrl, args, input, { WEBHOOK_SEALING_KEY: KEY })
 
 async function send(event: object): Promise<number> {
-  const { body, headers } = bank.seal(event)
+  const { body, headers } = bank.encrypt(event)
   return (await fetch(url, { method: 'POST', body, headers })).status
 }
 
@@ -238,7 +238,7 @@ it('records another account’s payment while all notifications of one account w
 it('records another account’s payment even if the clients of waiting notifications have disconnected', async () => {
   const { merchant, orderId } = await paidOrder()
   const other = await createOrder(service, await newMerchant(service.db))
-  const { body, headers } = bank.seal(payment(orderId))
+  const { body, headers } = bank.encrypt(payment(orderId))
   const { pathname, port, hostname } = new URL(url)
   const fields = Object.entries({ ...headers, host: 'x', 'content-length': String(Buffer.byteLength(body)) })
   const head = [`POST ${pathname} HTTP/1.1`, ...fields.map(([name, value]) => `${name}: ${value}`)].join('\r\n')

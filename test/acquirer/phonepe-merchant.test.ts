@@ -6,12 +6,12 @@ import { departure } from '../support/phonepe-schema.ts'
 import { CREATE, intentFields, newKey, post, REFUND, REFUND_STATUS, STATUS } from '../support/service.ts'
 import { startBank, startServiceBeside } from '../support/service-with-bank.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
 const receiver = await startReceiver()
 const { service, bank } = await startServiceBeside(PHONEPE, {
   asServiceRole: true,
-  webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+  webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
   limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
 })
 afterAll(() => receiver.close())
@@ -116,17 +116,17 @@ PHONEPE_CLIENT_ID=acme
 PHONEPE_CLIENT_VERSION=2
 PHONEPE_CLIENT_SECRET=${own.clientSecret}
 ${webhook}`
-  const sealing = { WEBHOOK_SEALING_KEY: `${SEALING_KEYS[0]?.export().toString('base64')}` }
+  const encrypting = { WEBHOOK_SEALING_KEY: `${ENCRYPTION_KEYS[0]?.export().toString('base64')}` }
   const accounts = async (command: string, lines = '', ...flags: string[]) => {
     const args = ['accounts', command, '--account', 'acme', '--acquirer', 'phonepe', ...flags]
-    expect(await runOps(service.databaseUrl, args, lines, sealing)).toMatchObject({ code: 0 })
+    expect(await runOps(service.databaseUrl, args, lines, encrypting)).toMatchObject({ code: 0 })
   }
   await accounts('add', linesOf('PHONEPE_WEBHOOK_USER=shop_1\nPHONEPE_WEBHOOK_PASSWORD=Passw0rd1'))
   await accounts('check')
 
   const { mid, key } = await newMerchantByHand()
   const moved = await runOps(service.databaseUrl, ['merchants', 'update', '--mid', mid, '--account', 'acme'], '', {
-    ...sealing,
+    ...encrypting,
   })
   expect(moved).toMatchObject({ code: 0 })
   await expect
@@ -136,7 +136,7 @@ ${webhook}`
   expect(bank.orders.has(orderId)).toBe(false)
 
   const send = async (secret: string, path = '/acquirer/phonepe/notification/acme') => {
-    const { body, headers } = its.seal({ event: 'pg.order.failed', payload: { merchantOrderId: orderId } }, secret)
+    const { body, headers } = its.encrypt({ event: 'pg.order.failed', payload: { merchantOrderId: orderId } }, secret)
     return (await post(service.app, path, body, undefined, headers)).status
   }
   expect(await send('shop_1:Passw0rd1')).toBe(200)

@@ -85,7 +85,7 @@ const eventAbout = (orderId: string, event = 'pg.order.completed') =>
 
 /** Sends an SHA webhook. */
 const send = async (body: string) =>
-  (await post(service.app, PHONEPE.path, body, undefined, bank.seal(body, PHONEPE_SECRETS[1]).headers)).status
+  (await post(service.app, PHONEPE.path, body, undefined, bank.encrypt(body, PHONEPE_SECRETS[1]).headers)).status
 
 const quietly = { faults: { lost: 1 } }
 

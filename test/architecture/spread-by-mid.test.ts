@@ -19,7 +19,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
-import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
 // Requirements for distributing the schema by mid over several PostgreSQL servers: the operator manual,
 // "Sharding with Citus". The services have the rights of an installation, so that an operation that lacks a right
@@ -132,7 +132,7 @@ nobody,FAIL,,200,,
 async function driveWebhooks() {
   const { app, db, clock } = await startService({
     asServiceRole: true,
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
+    webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow() },
     limits: { webhooks: { lookIntervalMs: 20 } },
   })
   const { mid, key } = await newMerchant(db)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { end, freePort, hasEnded, ROOT, start } from '../support/processes.ts'
 import { untilListening } from '../support/wait.ts'
-import { SEALING_KEYS } from '../support/webhooks.ts'
+import { ENCRYPTION_KEYS } from '../support/webhooks.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
 
@@ -25,7 +25,7 @@ const ours = (databaseUrl: string): Contender => ({
     PUBLIC_URL,
     OPS_PORT: '0',
     ACQUIRER_SECRETS: SECRET,
-    WEBHOOK_SEALING_KEY: SEALING_KEYS[0]?.export().toString('base64') as string,
+    WEBHOOK_SEALING_KEY: ENCRYPTION_KEYS[0]?.export().toString('base64') as string,
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
     RATE_LIMIT_PER_SECOND: '1000000',
     SHUTDOWN_DRAIN_SECONDS: '0',

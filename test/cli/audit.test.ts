@@ -10,8 +10,8 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
-const SEALING_KEY = Buffer.alloc(32, 7).toString('base64')
-const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY }
+const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64')
+const SETTINGS = { WEBHOOK_SEALING_KEY: ENCRYPTION_KEY }
 const ME = userInfo().username
 const DAY_MS = 86_400_000
 const service = await startService()

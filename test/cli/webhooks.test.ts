@@ -19,8 +19,8 @@ let key: Key
 let path: string
 beforeAll(async () => {
   receiver = await startReceiver()
-  const sealingKeys = [createSecretKey(WEBHOOK_SEALING_KEY, 'base64')]
-  const webhooks = { sealingKeys, allowedNetworks: allow('127.0.0.1/32') }
+  const encryptionKeys = [createSecretKey(WEBHOOK_SEALING_KEY, 'base64')]
+  const webhooks = { encryptionKeys, allowedNetworks: allow('127.0.0.1/32') }
   service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20 } } })
 })
 afterAll(() => receiver.close())

@@ -30,7 +30,7 @@ import {
 import { startServiceBeside } from '../support/service-with-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
 const ROLES = readFileSync(join(import.meta.dirname, '../../src/operator/deploy/roles.sql'), 'utf8')
 const FORBIDDEN = '42501'
@@ -662,7 +662,7 @@ it('two instances with the service’s role record payments, failures, cancellat
   onTestFinished(() => receiver.close())
   const options = {
     asServiceRole: true,
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+    webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
     limits: { webhooks: { lookIntervalMs: 20 } },
   }
   const { service: first, bank } = await startServiceBeside(CASHFREE, options)

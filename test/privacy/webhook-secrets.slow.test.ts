@@ -14,9 +14,9 @@ import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
-const SEALING_KEY = newKey()
+const ENCRYPTION_KEY = newKey()
 const ANOTHER_KEY = newKey()
-const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }
+const SETTINGS = { WEBHOOK_SEALING_KEY: ENCRYPTION_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }
 
 let database: TestDatabase
 let db: Database
@@ -103,7 +103,7 @@ function formsOf(secret: string): string[] {
 }
 
 const leaks = (text: string) =>
-  [...secrets, SEALING_KEY, ANOTHER_KEY]
+  [...secrets, ENCRYPTION_KEY, ANOTHER_KEY]
     .flatMap(formsOf)
     .filter((form) => text.toLowerCase().includes(form.toLowerCase()))
 
@@ -172,7 +172,7 @@ describe('webhook signing secrets', () => {
     )
     await endOf(wrong)
     expect((await ops(['webhooks', 'ping', '--endpoint', good.id], {})).code).toBe(1)
-    for (const cut of [SEALING_KEY.slice(0, -8), `${SEALING_KEY}AAAA`]) {
+    for (const cut of [ENCRYPTION_KEY.slice(0, -8), `${ENCRYPTION_KEY}AAAA`]) {
       const { code, stderr } = await ops(['webhooks', 'list'], { ...SETTINGS, WEBHOOK_SEALING_KEY: cut })
       expect(code).toBe(1)
       expect(stderr).toContain('WEBHOOK_SEALING_KEY')

@@ -79,7 +79,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       withOrder: (body, order_id) =>
         Array.isArray(body) ? body.map((one) => ({ ...one, order_id })) : { ...body, order_id },
     },
-    seal(event, secret = options.clientSecret) {
+    encrypt(event, secret = options.clientSecret) {
       const body = typeof event === 'string' ? event : toJson(event)
       const timestamp = String(now().getTime())
       const headers = {

@@ -45,7 +45,7 @@ type Speech<Call extends string> = {
   reject: (status: number, code: string, detail: string) => BankResponse
   responseFields: ResponseFields
   /** Returns a notification signed with `secret` or with the acquirer's own secret. Text is sent unchanged. */
-  seal: (event: object | string, secret?: string) => { body: string; headers: Record<string, string> }
+  encrypt: (event: object | string, secret?: string) => { body: string; headers: Record<string, string> }
 }
 
 /** A UPI address that belongs to no real customer. */
@@ -87,7 +87,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     violations: [] as string[],
     countOf: (call: Call) => bank.requests.filter((request) => request.call === call).length,
     happens,
-    seal: speech.seal,
+    encrypt: speech.encrypt,
     sendEvent,
     report,
 
@@ -182,7 +182,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
   /** Sends a notification once. Returns the status; undefined without a response. */
   async function sendEvent(event: object, { secret }: { secret?: string } = {}): Promise<number | undefined> {
     if (bank.notifyUrl === undefined) return undefined
-    const { body, headers } = speech.seal(event, secret)
+    const { body, headers } = speech.encrypt(event, secret)
     try {
       const response = await fetch(bank.notifyUrl, { method: 'POST', headers, body })
       await response.arrayBuffer()

@@ -72,7 +72,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
       withLink: (body, change) => ({ ...body, intentUrl: change(body.intentUrl) }),
       withOrder: (body, orderId) => ({ ...body, orderId }),
     },
-    seal(event, secret = options.webhookSecret) {
+    encrypt(event, secret = options.webhookSecret) {
       const body = typeof event === 'string' ? event : JSON.stringify(event)
       const proof = secret.includes(':')
         ? { authorization: createHash('sha256').update(secret).digest('hex') }

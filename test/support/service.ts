@@ -120,7 +120,7 @@ export async function startService(
     publicUrl: options.publicUrl ?? PUBLIC_URL,
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirers: { direct: ACQUIRER_SECRETS, ...options.acquirers },
-    webhooks: options.webhooks ?? { sealingKeys: [], allowedNetworks: allow() },
+    webhooks: options.webhooks ?? { encryptionKeys: [], allowedNetworks: allow() },
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy === undefined ? (false as const) : [options.trustProxy],
     rateLimitPerSecond: options.rateLimitPerSecond ?? 1_000_000,

@@ -73,7 +73,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
         ...('productInstanceId' in body && { productInstanceId: referenceId }),
       }),
     },
-    seal(event, secret = options.notificationSecret) {
+    encrypt(event, secret = options.notificationSecret) {
       const body = typeof event === 'string' ? event : JSON.stringify(event)
       const signature = createHmac('sha256', secret).update(body).digest('base64')
       return { body, headers: { 'content-type': 'application/json', 'x-setu-signature': signature } }

@@ -2,11 +2,11 @@ import { createSecretKey } from 'node:crypto'
 import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
 import { newSigningSecret } from '../../src/gateway/webhooks/signature.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
-import { ownerOf, type SealingKeys, seal } from '../../src/platform/encryption.ts'
+import { contextOf, type EncryptionKeys, encryptSecret } from '../../src/platform/encryption.ts'
 import { unique } from './tenants.ts'
 
 /** Default keys that encrypt webhook secrets in tests. */
-export const SEALING_KEYS: SealingKeys = [createSecretKey(Buffer.alloc(32, 7))]
+export const ENCRYPTION_KEYS: EncryptionKeys = [createSecretKey(Buffer.alloc(32, 7))]
 
 /** Allows these networks for webhooks and return-URL callbacks. */
 export const allow = (...networks: string[]) => ({ webhook: networks, 'return call': networks })
@@ -14,14 +14,14 @@ export const allow = (...networks: string[]) => ({ webhook: networks, 'return ca
 /** Creates a webhook endpoint of the merchant, which signs with `secret`. */
 export async function newWebhook(
   db: Database,
-  { mid, url, endpointId = unique('ep'), sealingKeys = SEALING_KEYS }: NewWebhook,
+  { mid, url, endpointId = unique('ep'), encryptionKeys = ENCRYPTION_KEYS }: NewWebhook,
   now: Date,
 ): Promise<{ mid: string; endpointId: string; secret: string }> {
   const secret = newSigningSecret()
-  const sealed = seal(sealingKeys, secret, ownerOf({ mid, endpointId }))
-  const added = await createEndpoints(db).add({ mid, endpointId, url, secret: sealed }, now)
+  const encrypted = encryptSecret(encryptionKeys, secret, contextOf({ mid, endpointId }))
+  const added = await createEndpoints(db).add({ mid, endpointId, url, secret: encrypted }, now)
   if (!added) throw new Error(`there is no merchant ${mid}`)
   return { mid, endpointId, secret }
 }
 
-type NewWebhook = { mid: string; url: string; endpointId?: string; sealingKeys?: SealingKeys }
+type NewWebhook = { mid: string; url: string; endpointId?: string; encryptionKeys?: EncryptionKeys }

@@ -7,7 +7,7 @@ import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
 import { newSigningSecret } from '../../src/gateway/webhooks/signature.ts'
-import { ownerOf, seal } from '../../src/platform/encryption.ts'
+import { contextOf, encryptSecret } from '../../src/platform/encryption.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
   basic,
@@ -22,14 +22,14 @@ import {
 } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
 const SCHEDULE_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const DAY_SECONDS = 86_400
 
 let service: TestService
 let receiver: Receiver
-const webhooks = { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') }
+const webhooks = { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') }
 beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
@@ -209,7 +209,11 @@ describe('a webhook', () => {
     const secret = newSigningSecret()
     const name = { mid, endpointId }
     const aDayLater = new Date(service.clock.now().getTime() + DAY_SECONDS * 1000)
-    await createEndpoints(service.db).rotateSecret(name, seal(SEALING_KEYS, secret, ownerOf(name)), aDayLater)
+    await createEndpoints(service.db).rotateSecret(
+      name,
+      encryptSecret(ENCRYPTION_KEYS, secret, contextOf(name)),
+      aDayLater,
+    )
     const signaturesOf = async () => {
       const orderId = await newOrder()
       await pay(orderId)
@@ -343,7 +347,7 @@ describe('a return-URL callback', () => {
 
   it('does not reach WEBHOOK_ALLOWED_NETWORKS, because orders choose their own addresses', async () => {
     const inward = await startService({
-      webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
+      webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
       limits: { webhooks: { lookIntervalMs: 20 } },
     })
     const merchant = await newMerchant(inward.db)

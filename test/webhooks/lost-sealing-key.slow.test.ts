@@ -13,9 +13,9 @@ import { allow } from '../support/webhooks.ts'
 it('delivers pending webhooks with a new key and a new secret after the encryption key was lost', async () => {
   const [lost, found] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
   const allowedNetworks = ['127.0.0.1/32']
-  const sealingKeys = [createSecretKey(found, 'base64')]
+  const encryptionKeys = [createSecretKey(found, 'base64')]
   const service = await startService({
-    webhooks: { sealingKeys, allowedNetworks: allow(...allowedNetworks) },
+    webhooks: { encryptionKeys, allowedNetworks: allow(...allowedNetworks) },
     limits: { webhooks: { lookIntervalMs: 50, visibilityMs: 1_000 } },
   })
   // Receivers compare the time of a webhook with their own clock.

@@ -8,7 +8,7 @@ import { newMerchant, startService, type TestService } from '../support/service.
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
+import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
 const ENDPOINTS = 4
 const CALLS = 4 * ENDPOINTS
@@ -20,7 +20,7 @@ let service: TestService
 beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+    webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
     limits: {
       webhooks: { lookIntervalMs: 50, callsAtOnce: CALLS },
       outbound: { merchantMs: RESPONSE_MS },

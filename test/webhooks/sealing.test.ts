@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { SealError, seal, unseal } from '../../src/platform/encryption.ts'
+import { decryptSecret, EncryptionError, encryptSecret } from '../../src/platform/encryption.ts'
 
 const key = [createSecretKey(randomBytes(32))]
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
@@ -18,55 +18,55 @@ function errorOf(open: () => string): Error {
 
 describe('an encrypted secret', () => {
   it('is decrypted with the key and the owner that it was encrypted with', () => {
-    expect(unseal(key, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
-    expect(unseal(key, seal(key, '', 'चाय'), 'चाय')).toBe('')
+    expect(decryptSecret(key, encryptSecret(key, SECRET, OWNER), OWNER)).toBe(SECRET)
+    expect(decryptSecret(key, encryptSecret(key, '', 'चाय'), 'चाय')).toBe('')
   })
 
   it('is encrypted with the first of two keys and decrypted with either', () => {
     const newer = [createSecretKey(randomBytes(32)), ...key]
-    expect(unseal(newer, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
-    expect(unseal(newer, seal(newer, SECRET, OWNER), OWNER)).toBe(SECRET)
-    expect(() => unseal(key, seal(newer, SECRET, OWNER), OWNER)).toThrow(SealError)
+    expect(decryptSecret(newer, encryptSecret(key, SECRET, OWNER), OWNER)).toBe(SECRET)
+    expect(decryptSecret(newer, encryptSecret(newer, SECRET, OWNER), OWNER)).toBe(SECRET)
+    expect(() => decryptSecret(key, encryptSecret(newer, SECRET, OWNER), OWNER)).toThrow(EncryptionError)
   })
 
   it('is not decrypted with another key or for another row', () => {
-    const sealed = seal(key, SECRET, OWNER)
-    expect(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)).toThrow(SealError)
+    const encrypted = encryptSecret(key, SECRET, OWNER)
+    expect(() => decryptSecret([createSecretKey(randomBytes(32))], encrypted, OWNER)).toThrow(EncryptionError)
     for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
-      expect(() => unseal(key, sealed, owner)).toThrow(SealError)
+      expect(() => decryptSecret(key, encrypted, owner)).toThrow(EncryptionError)
     }
   })
 
   it('is not decrypted after any bit has changed', () => {
-    const sealed = seal(key, SECRET, OWNER)
-    for (let bit = 0; bit < sealed.length * 8; bit += 1) {
-      const changed = Buffer.from(sealed)
+    const encrypted = encryptSecret(key, SECRET, OWNER)
+    for (let bit = 0; bit < encrypted.length * 8; bit += 1) {
+      const changed = Buffer.from(encrypted)
       changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
-      expect(() => unseal(key, changed, OWNER), `bit ${bit}`).toThrow(SealError)
+      expect(() => decryptSecret(key, changed, OWNER), `bit ${bit}`).toThrow(EncryptionError)
     }
   })
 
   it('is not decrypted after it was truncated or extended', () => {
-    const sealed = seal(key, SECRET, OWNER)
-    for (let length = 0; length < sealed.length; length += 1) {
-      expect(() => unseal(key, sealed.subarray(0, length), OWNER), `${length} bytes`).toThrow(SealError)
+    const encrypted = encryptSecret(key, SECRET, OWNER)
+    for (let length = 0; length < encrypted.length; length += 1) {
+      expect(() => decryptSecret(key, encrypted.subarray(0, length), OWNER), `${length} bytes`).toThrow(EncryptionError)
     }
-    expect(() => unseal(key, Buffer.concat([sealed, Buffer.alloc(1)]), OWNER)).toThrow(SealError)
+    expect(() => decryptSecret(key, Buffer.concat([encrypted, Buffer.alloc(1)]), OWNER)).toThrow(EncryptionError)
   })
 
   it('has a new nonce each time and contains no part of the secret', () => {
-    const sealings = Array.from({ length: 1_000 }, () => seal(key, SECRET, OWNER))
-    expect(new Set(sealings.map((sealed) => sealed.subarray(0, 12).toString('hex'))).size).toBe(1_000)
-    for (const sealed of sealings) expect(sealed.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
+    const encryptions = Array.from({ length: 1_000 }, () => encryptSecret(key, SECRET, OWNER))
+    expect(new Set(encryptions.map((encrypted) => encrypted.subarray(0, 12).toString('hex'))).size).toBe(1_000)
+    for (const encrypted of encryptions) expect(encrypted.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
   })
 
   it('that cannot be decrypted produces one error text, without secret, key, owner or bytes', () => {
-    const sealed = seal(key, SECRET, OWNER)
+    const encrypted = encryptSecret(key, SECRET, OWNER)
     const faults = [
-      errorOf(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)),
-      errorOf(() => unseal(key, sealed, 'M2/we_1')),
-      errorOf(() => unseal(key, sealed.subarray(1), OWNER)),
-      errorOf(() => unseal(key, sealed.subarray(0, 5), OWNER)),
+      errorOf(() => decryptSecret([createSecretKey(randomBytes(32))], encrypted, OWNER)),
+      errorOf(() => decryptSecret(key, encrypted, 'M2/we_1')),
+      errorOf(() => decryptSecret(key, encrypted.subarray(1), OWNER)),
+      errorOf(() => decryptSecret(key, encrypted.subarray(0, 5), OWNER)),
     ]
     expect(new Set(faults.map(({ message }) => message)).size).toBe(1)
     for (const fault of faults) {
@@ -74,8 +74,8 @@ describe('an encrypted secret', () => {
       const shown = inspect(fault, { depth: 10, showHidden: true })
       const hidden = [
         SECRET,
-        sealed.toString('hex'),
-        sealed.toString('base64'),
+        encrypted.toString('hex'),
+        encrypted.toString('base64'),
         'M2/we_1',
         key[0]?.export().toString('hex'),
       ]

@@ -1,7 +1,7 @@
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { type SealingKeys, unsealAll } from '../../platform/encryption.ts'
+import { decryptAll, type EncryptionKeys } from '../../platform/encryption.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-accounts.ts'
 import { type AcquirerSettings, readAccount, type Service, splitAccountName } from './accounts.ts'
 import { type Accounts, type AcquirerAccount, createAccounts } from './acquirers.ts'
@@ -27,10 +27,10 @@ export function openAccounts(
   return createAccounts(acquirers, cached(load, lookUps, elapsedMs))
 }
 
-export type OpeningConfig = Service & { webhooks: { sealingKeys: SealingKeys } }
+export type OpeningConfig = Service & { webhooks: { encryptionKeys: EncryptionKeys } }
 
 /** Name under which encryption.ts encrypts an account's secrets. */
-export const ownerOfAccount = (name: string) => `account/${name}`
+export const contextOfAccount = (name: string) => `account/${name}`
 
 /**
  * Decrypts and reads an account of the database, for the service and for commands that store accounts. During a
@@ -41,7 +41,7 @@ export function openAccount(row: StoredAccount, { webhooks, ...service }: Openin
   const { name, disabledAt } = row
   const opened = { name, version: versionOf(row), disabledAt }
   try {
-    const [current = '', ...earlier] = unsealAll(webhooks.sealingKeys, sealedOf(row), ownerOfAccount(name))
+    const [current = '', ...earlier] = decryptAll(webhooks.encryptionKeys, encryptedOf(row), contextOfAccount(name))
     const account = readAccount(name, current, service)
     const earlierOnes = earlier.flatMap((text) => secretsOf(name, text, service))
     const notificationSecrets = [...account.notificationSecrets, ...earlierOnes]
@@ -52,11 +52,11 @@ export function openAccount(row: StoredAccount, { webhooks, ...service }: Openin
   }
 }
 
-const sealedOf = ({ secrets, earlierSecrets }: StoredAccount) =>
+const encryptedOf = ({ secrets, earlierSecrets }: StoredAccount) =>
   earlierSecrets ? [secrets, earlierSecrets] : [secrets]
 
 const versionOf = (row: StoredAccount) =>
-  [...sealedOf(row).map((bytes) => bytes.toString('base64')), row.disabledAt?.getTime()].join()
+  [...encryptedOf(row).map((bytes) => bytes.toString('base64')), row.disabledAt?.getTime()].join()
 
 /**
  * Returns the notification secrets of an account's settings; none if they are invalid, since a rotation replaces them.

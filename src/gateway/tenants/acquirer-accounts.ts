@@ -57,14 +57,14 @@ export function createAcquirerAccounts(db: Queryable) {
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 
     /** Replaces every encrypted text by the result of `reseal`. Returns the number of accounts. */
-    async resealSecrets(reseal: (sealed: Buffer, name: string) => Buffer): Promise<number> {
+    async reencryptSecrets(reencrypt: (encrypted: Buffer, name: string) => Buffer): Promise<number> {
       const accounts = await list()
       for (const { name, secrets, earlierSecrets: earlier } of accounts) {
-        const resealed = [reseal(secrets, name), earlier && reseal(earlier, name)]
+        const reencrypted = [reencrypt(secrets, name), earlier && reencrypt(earlier, name)]
         // A concurrent rotation is not overwritten: its new secrets would be lost, or the secrets that it deleted would
         // be valid again.
         const isSame = 'secrets = $4 and earlier_secrets is not distinct from $5'
-        await change(name, 'secrets = $2, earlier_secrets = $3', [...resealed, secrets, earlier], isSame)
+        await change(name, 'secrets = $2, earlier_secrets = $3', [...reencrypted, secrets, earlier], isSame)
       }
       return accounts.length
     },

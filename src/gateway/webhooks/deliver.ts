@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Limits } from '../../limits.ts'
-import { ownerOf, type SealingKeys, unsealAll } from '../../platform/encryption.ts'
+import { contextOf, decryptAll, type EncryptionKeys } from '../../platform/encryption.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import type { Attempt, Deliveries, Delivery, Endpoint, PendingEndpoint } from './deliveries.ts'
@@ -18,7 +18,7 @@ type Dependencies = {
   deliveries: Deliveries
   http: HttpClient
   /** Keys that decrypt webhook secrets; without a key no webhook can be signed. */
-  sealingKeys: SealingKeys
+  encryptionKeys: EncryptionKeys
   log: Pick<Logger, 'warn' | 'error'>
   metrics: WebhookMetrics
   now: () => Date
@@ -29,7 +29,7 @@ type Dependencies = {
  * Delivers webhooks and return-URL callbacks. Failing endpoints form a group of their own, because each of their calls
  * may take 15 s.
  */
-export function deliveryJobs({ deliveries, http, sealingKeys, log, metrics, now, limits }: Dependencies): JobSource {
+export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, now, limits }: Dependencies): JobSource {
   /**
    * Time value since which the oldest delivery has been pending, or since which pending deliveries could not be read.
    */
@@ -74,10 +74,10 @@ export function deliveryJobs({ deliveries, http, sealingKeys, log, metrics, now,
   /** Returns the secrets that sign for the endpoint; undefined, with a log line, if they cannot be decrypted. */
   function secretsOf(endpoint: Endpoint): string[] | undefined {
     if (endpoint.kind === 'return call') return []
-    const owner = ownerOf(endpoint)
+    const owner = contextOf(endpoint)
     try {
-      if (sealingKeys.length === 0) throw new Error('WEBHOOK_SEALING_KEY is not set')
-      return unsealAll(sealingKeys, endpoint.secrets, owner)
+      if (encryptionKeys.length === 0) throw new Error('WEBHOOK_SEALING_KEY is not set')
+      return decryptAll(encryptionKeys, endpoint.secrets, owner)
     } catch (error) {
       if (!logged.has(owner)) {
         log.error(

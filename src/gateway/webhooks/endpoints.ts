@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
-import { ownerOf } from '../../platform/encryption.ts'
+import { contextOf } from '../../platform/encryption.ts'
 import { RETURN_CALL } from '../payments/outbox.ts'
 import { secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
@@ -108,18 +108,18 @@ export function createEndpoints(db: Queryable) {
     },
 
     /** Replaces every encrypted secret by the result of `reseal`. Returns the number of webhook endpoints. */
-    async resealSecrets(reseal: (sealed: Buffer, owner: string) => Buffer): Promise<number> {
+    async reencryptSecrets(reencrypt: (encrypted: Buffer, owner: string) => Buffer): Promise<number> {
       const { rows } = await db.query<Named & { secret: Buffer; earlier: Buffer | null }>(
         `select mid, endpoint_id as "endpointId", secret, earlier_secret as earlier
            from webhook_endpoints
           where kind = 'webhook'`,
       )
       for (const { mid, endpointId, secret, earlier } of rows) {
-        const owner = ownerOf({ mid, endpointId })
+        const owner = contextOf({ mid, endpointId })
         await db.query(
           // A secret that was rotated in the meantime is unchanged: the newer key has encrypted it.
           `update webhook_endpoints set secret = $4, earlier_secret = $5 where mid = $1 and endpoint_id = $2 and secret = $3`,
-          [mid, endpointId, secret, reseal(secret, owner), earlier && reseal(earlier, owner)],
+          [mid, endpointId, secret, reencrypt(secret, owner), earlier && reencrypt(earlier, owner)],
         )
       }
       return rows.length

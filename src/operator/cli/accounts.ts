@@ -2,10 +2,10 @@ import * as z from 'zod'
 import { AcquirerError } from '../../errors.ts'
 import { accountName } from '../../gateway/acquirers/accounts.ts'
 import { LINKING_NAMES } from '../../gateway/acquirers/acquirers.ts'
-import { type OpeningConfig, openAccount, ownerOfAccount } from '../../gateway/acquirers/stored-accounts.ts'
+import { contextOfAccount, type OpeningConfig, openAccount } from '../../gateway/acquirers/stored-accounts.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../../gateway/tenants/acquirer-accounts.ts'
 import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
-import { SealError, seal, unseal } from '../../platform/encryption.ts'
+import { decryptSecret, EncryptionError, encryptSecret } from '../../platform/encryption.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { reachAccounts } from './acquirer-calls.ts'
@@ -32,9 +32,9 @@ export const accountCommands = [
     schema: WithSecrets,
     async run({ account, acquirer, from }, { config, now, terminal, change }) {
       const name = accountName(acquirer, account)
-      const sealed = seal(requireKeys(config), await readText(from, terminal), ownerOfAccount(name))
+      const encrypted = encryptSecret(requireKeys(config), await readText(from, terminal), contextOfAccount(name))
       return change(async (client) => {
-        const added = await createAcquirerAccounts(client).add(name, sealed, now)
+        const added = await createAcquirerAccounts(client).add(name, encrypted, now)
         if (added === undefined)
           throw new CommandError(`account ${name} already exists: replace its secrets with ops accounts rotate`)
         return showAccepted(added, config)
@@ -59,11 +59,12 @@ export const accountCommands = [
     async run({ account, acquirer, from, finish, back }, { config, terminal, change }) {
       const name = accountName(acquirer, account)
       const isNew = !finish && !back
-      const sealed = isNew && seal(requireKeys(config), await readText(from, terminal), ownerOfAccount(name))
+      const encrypted =
+        isNew && encryptSecret(requireKeys(config), await readText(from, terminal), contextOfAccount(name))
       return change(async (client) => {
         const accounts = createAcquirerAccounts(client)
         if (finish) return show(name, await accounts.finishRotation(name), config)
-        const rotated = sealed ? await accounts.rotate(name, sealed) : await accounts.rotateBack(name)
+        const rotated = encrypted ? await accounts.rotate(name, encrypted) : await accounts.rotateBack(name)
         if (rotated) return showAccepted(rotated, config)
         const isKnown = (await accounts.list()).some((one) => one.name === name)
         throw new CommandError(`account ${name} ${isKnown ? (back ? NOTHING_EARLIER : NOT_FINISHED) : UNKNOWN}`)
@@ -103,22 +104,22 @@ export const accountCommands = [
     async run(_, { config, client }) {
       const keys = requireKeys(config)
       let unopened = 0
-      const again = (sealed: Buffer, owner: string) => {
+      const again = (encrypted: Buffer, owner: string) => {
         try {
-          return seal(keys, unseal(keys, sealed, owner), owner)
+          return encryptSecret(keys, decryptSecret(keys, encrypted, owner), owner)
         } catch (error) {
-          if (!(error instanceof SealError)) throw error
+          if (!(error instanceof EncryptionError)) throw error
           unopened += 1
-          return sealed
+          return encrypted
         }
       }
-      const accounts = await createAcquirerAccounts(client).resealSecrets((sealed, name) =>
-        again(sealed, ownerOfAccount(name)),
+      const accounts = await createAcquirerAccounts(client).reencryptSecrets((encrypted, name) =>
+        again(encrypted, contextOfAccount(name)),
       )
-      const webhooks = await createEndpoints(client).resealSecrets(again)
+      const webhooks = await createEndpoints(client).reencryptSecrets(again)
       const counts = { accounts, webhooks, unopened }
-      const resealed = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
-      const message = `${resealed}; ${counted(unopened, 'secret', 'secrets')} could not be decrypted.`
+      const reencrypted = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
+      const message = `${reencrypted}; ${counted(unopened, 'secret', 'secrets')} could not be decrypted.`
       return { data: document(counts, message), created: counts }
     },
   }),

@@ -1,10 +1,10 @@
 import type { DatabaseConfig } from '../../config.ts'
-import type { SealingKeys } from '../../platform/encryption.ts'
+import type { EncryptionKeys } from '../../platform/encryption.ts'
 import { CommandError } from './errors.ts'
 
 /** The secret encryption keys. Throws if WEBHOOK_SEALING_KEY is not set. */
-export function requireKeys({ webhooks: { sealingKeys } }: Pick<DatabaseConfig, 'webhooks'>): SealingKeys {
-  if (sealingKeys.length > 0) return sealingKeys
+export function requireKeys({ webhooks: { encryptionKeys } }: Pick<DatabaseConfig, 'webhooks'>): EncryptionKeys {
+  if (encryptionKeys.length > 0) return encryptionKeys
   throw new CommandError(
     'set WEBHOOK_SEALING_KEY for ops and for the service: it encrypts secrets at rest; create a key with "openssl rand -base64 32"',
   )

@@ -13,7 +13,7 @@ import { isAccepted, toRequest } from '../../gateway/webhooks/message.ts'
 import { newSigningSecret } from '../../gateway/webhooks/signature.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { ownerOf, seal, unsealAll } from '../../platform/encryption.ts'
+import { contextOf, decryptAll, encryptSecret } from '../../platform/encryption.ts'
 import { errorText, identifier, matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { createOutboundClient, urlError } from '../../platform/outbound/http-client.ts'
@@ -60,14 +60,14 @@ export const webhookCommands = [
       const { allowedNetworks } = config.webhooks
       if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(HTTPS_RULE)
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
-      const { secret, sealed } = newSecret({ mid, endpointId }, config)
+      const { secret, encrypted } = newSecret({ mid, endpointId }, config)
       const endpoints = createEndpoints(client)
       if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
         throw new CommandError(
           `merchant ${mid} already has ${LIMITS.webhooks.ofMerchant} webhook endpoints, the maximum: disable one first`,
         )
       }
-      const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
+      const added = await endpoints.add({ mid, endpointId, url, label, secret: encrypted }, now)
       if (!added) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
       await watchOpenOrders(client, mid, now)
       const data = shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
@@ -104,8 +104,8 @@ export const webhookCommands = [
     schema: z.object({ endpoint }),
     async run({ endpoint }, { config, client, now }) {
       const { mid, endpointId, url, label } = await known(endpoint, client)
-      const { secret, sealed } = newSecret({ mid, endpointId }, config)
-      await createEndpoints(client).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
+      const { secret, encrypted } = newSecret({ mid, endpointId }, config)
+      await createEndpoints(client).rotateSecret({ mid, endpointId }, encrypted, new Date(now.getTime() + ROTATION_MS))
       return shownOnce({ id: endpointId, mid, url, label, secret })
     },
   }),
@@ -116,8 +116,8 @@ export const webhookCommands = [
     async run({ endpoint }, { config, db, now }) {
       const { mid, endpointId, url } = await known(endpoint, db)
       const { allowedNetworks } = config.webhooks
-      const sealed = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
-      const secrets = unsealAll(requireKeys(config), sealed, ownerOf({ mid, endpointId }))
+      const encrypted = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
+      const secrets = decryptAll(requireKeys(config), encrypted, contextOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
@@ -173,7 +173,7 @@ export const webhookCommands = [
 /** Creates a signing secret: in plain text for the merchant, encrypted for the database. */
 function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
   const secret = newSigningSecret()
-  return { secret, sealed: seal(requireKeys(config), secret, ownerOf(endpoint)) }
+  return { secret, encrypted: encryptSecret(requireKeys(config), secret, contextOf(endpoint)) }
 }
 
 async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {

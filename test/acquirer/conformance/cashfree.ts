@@ -32,7 +32,7 @@ export const cashfree: Driver = async (options) => {
   }
   const sendSigned = (body: string, signature: string | undefined) =>
     post(service.app, CASHFREE.path, body, undefined, {
-      ...bank.seal(body).headers,
+      ...bank.encrypt(body).headers,
       'x-webhook-signature': signature ?? '',
     })
   return {
@@ -45,10 +45,10 @@ export const cashfree: Driver = async (options) => {
       const rrn = utr ?? newUtr()
       const payment = { id: idOf(orderId, rrn), status: state, amount, rrn }
       const order = { ...orderOf(orderId), orderId: about ?? orderId }
-      return bank.seal(bank.eventOf(order, { ...payment, begunAt: paidAt, endedAt: paidAt })).body
+      return bank.encrypt(bank.eventOf(order, { ...payment, begunAt: paidAt, endedAt: paidAt })).body
     },
     send: (body, { secret, signed = body, pathEnd = '' } = {}) =>
-      post(service.app, CASHFREE.path + pathEnd, body, undefined, bank.seal(signed, secret).headers),
+      post(service.app, CASHFREE.path + pathEnd, body, undefined, bank.encrypt(signed, secret).headers),
     sendSigned,
     toldBy: 'notification',
     secrets: CASHFREE_SECRETS,
@@ -62,7 +62,7 @@ export const cashfree: Driver = async (options) => {
       const types = ['PAYMENT_CHARGES_WEBHOOK', 'constructor', undefined]
       return types.flatMap((type) =>
         [event.data, {}, { payment: { payment_status: 'PENDING' } }].map(
-          (data) => bank.seal({ ...event, type, data }).body,
+          (data) => bank.encrypt({ ...event, type, data }).body,
         ),
       )
     },

@@ -55,7 +55,7 @@ export const phonepe: Driver = async (options) => {
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
       const payment = { id: unique('OM'), status: state, amount, rrn: utr ?? newUtr(), at: paidAt }
       order.payments.push(payment)
-      return bank.seal(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
+      return bank.encrypt(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
     },
     async send(body, { secret, signed = body, pathEnd = '' } = {}) {
       const response = await post(
@@ -63,7 +63,7 @@ export const phonepe: Driver = async (options) => {
         PHONEPE.path + pathEnd,
         body,
         undefined,
-        bank.seal(signed, secret).headers,
+        bank.encrypt(signed, secret).headers,
       )
       if (response.status === 200) await runStatusChecks()
       return response

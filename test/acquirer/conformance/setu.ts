@@ -45,7 +45,7 @@ export const setu: Driver = async (options) => {
       return JSON.stringify({ ...event, merchantReferenceId: about ?? orderId })
     },
     send: (body, { secret, signed = body, pathEnd = '' } = {}) =>
-      post(service.app, SETU.path + pathEnd, body, undefined, bank.seal(signed, secret).headers),
+      post(service.app, SETU.path + pathEnd, body, undefined, bank.encrypt(signed, secret).headers),
     sendSigned,
     toldBy: 'notification',
     secrets: SETU_SECRETS,

@@ -72,7 +72,7 @@ export async function startSetu(options: BesideOptions): Promise<Bank> {
     newMerchant: () => newSetuMerchant(service),
     path: SETU.path,
     notificationOf: (orderId, payment, secret) =>
-      bank.seal(bank.eventOf(qrOf(orderId), paymentOf(orderId, payment)), secret),
+      bank.encrypt(bank.eventOf(qrOf(orderId), paymentOf(orderId, payment)), secret),
     book(orderId, booked) {
       const [qr, payment] = [qrOf(orderId), paymentOf(orderId, booked)]
       qr.payments = [...qr.payments.filter(({ id }) => id !== payment.id), payment]
@@ -106,7 +106,7 @@ export async function startCashfree(options: BesideOptions): Promise<Bank> {
     newMerchant: () => newCashfreeMerchant(service),
     path: CASHFREE.path,
     notificationOf: (orderId, payment, secret) =>
-      bank.seal(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
+      bank.encrypt(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
     book(orderId, booked) {
       const [order, payment] = [orderOf(orderId), paymentOf(orderId, booked)]
       // The link's creation began the first attempt, which this payment replaces.
@@ -143,7 +143,7 @@ export async function startPhonepe(options: BesideOptions): Promise<Bank> {
     newMerchant: () => newPhonepeMerchant(service),
     path: PHONEPE.path,
     notificationOf: (orderId, payment, secret) =>
-      bank.seal(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
+      bank.encrypt(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
     book(orderId, booked) {
       const [order, payment] = [orderOf(orderId), paymentOf(orderId, booked)]
       order.payments = [...order.payments.filter(({ id }) => id !== payment.id), payment]

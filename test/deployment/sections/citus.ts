@@ -27,7 +27,7 @@ import { addSettlements } from '../../support/settlements.ts'
 import { newMerchant, newPartner, type Tenant, unique } from '../../support/tenants.ts'
 import { until } from '../../support/wait.ts'
 import { type Receiver, startReceiver } from '../../support/webhook-receiver.ts'
-import { newWebhook, SEALING_KEYS } from '../../support/webhooks.ts'
+import { ENCRYPTION_KEYS, newWebhook } from '../../support/webhooks.ts'
 import { progress } from '../../support/workspace.ts'
 import { type Check, type Deployment, PASSWORD, startInstance } from '../deployment.ts'
 
@@ -139,7 +139,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
       ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
       SHUTDOWN_DRAIN_SECONDS: '0',
       RATE_LIMIT_PER_SECOND: '1000000',
-      WEBHOOK_SEALING_KEY: `${SEALING_KEYS[0]?.export().toString('base64')}`,
+      WEBHOOK_SEALING_KEY: `${ENCRYPTION_KEYS[0]?.export().toString('base64')}`,
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
     })
   const tenants = await newTenants(db, cluster)
