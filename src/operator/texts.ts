@@ -2,7 +2,7 @@ import type { Days } from '../books/ledger/bank-days.ts'
 import type { ArrivalCount, ArrivedPayout } from '../books/reconciliation/arrivals.ts'
 import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
 import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
-import { AGES, type Age, type Overview, type WebhookBehind } from './monitoring/overview.ts'
+import { AGES, type Age, type OverdueWebhook, type Overview } from './monitoring/overview.ts'
 
 /** Texts that `ops today` and the operator dashboard share. */
 
@@ -40,7 +40,7 @@ export function agesText(open: Readonly<Record<Age, number>>): string {
 }
 
 /** The problem of a webhook endpoint. */
-export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
+export function webhookText({ switchedOffAt, failingSince, dueSince }: OverdueWebhook, now: Date): string {
   if (switchedOffAt) return `disabled ${ageText(switchedOffAt, now)} ago`
   if (failingSince) return `failing for ${ageText(failingSince, now)}`
   return `delivery pending for ${dueSince ? ageText(dueSince, now) : '-'}`
@@ -53,7 +53,7 @@ export function refundsText({ open, overdue, amount }: Overview['refunds']): str
 }
 
 /** Count of abandoned return-URL callbacks, and the newest one. */
-export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
+export function returnUrlCallbacksText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
   const [last] = newest
   if (last === undefined) return 'none abandoned in the last 7 days'
   return `${toIndianDigits(givenUp)} abandoned in the last 7 days; latest: ${last.mid} ${last.orderId}, ${ageText(last.givenUpAt, now)} ago`

@@ -12,7 +12,7 @@ import { CREATE, intentFields, newMerchant, post, startService, type TestService
 const TICK_MS = LIMITS.pages.lookUpIntervalMs
 const OPENED = new Date('2026-03-31T18:00:00Z')
 const EXPIRY_MS = 15 * 60_000
-const GIVEN_UP_MS = EXPIRY_MS + 10 * 60_000
+const ABANDONED_MS = EXPIRY_MS + 10 * 60_000
 
 const checkoutOf = (orderId: string): Checkout => ({
   mid: 'CHAI_POINT',
@@ -115,7 +115,7 @@ describe('the watch over open pay pages', () => {
     await vi.advanceTimersByTimeAsync(EXPIRY_MS + TICK_MS)
     statuses.set('late', 'SUCCESS')
     statuses.set('failed', 'FAIL')
-    await vi.advanceTimersByTimeAsync(GIVEN_UP_MS - EXPIRY_MS)
+    await vi.advanceTimersByTimeAsync(ABANDONED_MS - EXPIRY_MS)
     const states = (told: string[] = []) => told.filter((word) => word !== 'heartbeat')
     expect(states(late?.told)).toEqual(['open', 'timeUp', '523504870405', 'paid', 'over', 'end'])
     expect(states(never?.told)).toEqual(['open', 'timeUp', 'expired', 'over', 'end'])

@@ -125,7 +125,7 @@ describe('webhook deliveries of a merchant', () => {
   }, 120_000)
 
   it('webhooks resend repeats return-URL callbacks, except for orders whose payment checkPaymentStatus returned', async () => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     receiver.responses.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
     expect((await post(service.app, STATUS, { mid, order_id: orders[0] as string }, key)).body.txnStatus).toBe(

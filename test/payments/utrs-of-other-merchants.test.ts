@@ -9,7 +9,7 @@ import { newMerchant, post, STATUS, startService, type TestService } from '../su
 
 const KIND = 'UTR of another merchant'
 const RECORDED = { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
-const GIVEN_UP_SECONDS = 25 * 60
+const ABANDONED_SECONDS = 25 * 60
 
 let service: TestService
 beforeAll(async () => {
@@ -136,7 +136,7 @@ describe('a UTR that pays orders of two merchants', () => {
     await pay(one.orderId, second)
     await notify(service, notification(other.orderId, { UTR: utr, status: 'FAIL' }))
     expect(await look()).toBe(0)
-    service.clock.advance(GIVEN_UP_SECONDS)
+    service.clock.advance(ABANDONED_SECONDS)
     await pay(other.orderId, utr)
     await pay(other.orderId, second)
     expect(await look()).toBe(2)

@@ -64,7 +64,7 @@ let merchant: NewMerchant
 beforeAll(async () => {
   ;({ url: databaseUrl, db } = await createTestDatabase())
   merchant = await newMerchant(db)
-  await createEndpoints(db).setReturnCall(merchant.mid, true, new Date())
+  await createEndpoints(db).setReturnUrlCallback(merchant.mid, true, new Date())
   shop = await startShop(merchant)
 })
 afterAll(() => shop.close())

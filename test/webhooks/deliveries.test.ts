@@ -269,7 +269,7 @@ describe('a return-URL callback', () => {
   const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
 
   it('is sent to the redirect_url 10 s after the payment, like a request of the customer’s browser', async () => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId, { status: 'FAIL', UTR: '1' })
     await pay(orderId)
@@ -287,7 +287,7 @@ describe('a return-URL callback', () => {
     [302, { location: '/thanks' }],
     [500, {}],
   ])('with the response %i is repeated until checkPaymentStatus has returned SUCCESS', async (status, headers) => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     receiver.responses.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
@@ -307,7 +307,7 @@ describe('a return-URL callback', () => {
   })
 
   it('is not sent if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
     expect(await checkStatus('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
     await pay(orderId)
@@ -320,7 +320,7 @@ describe('a return-URL callback', () => {
   })
 
   it('is sent if the caller of checkPaymentStatus disconnected before the response', async () => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
     const { port } = new URL(await service.app.listen({ host: '127.0.0.1', port: 0 }))
@@ -351,7 +351,7 @@ describe('a return-URL callback', () => {
       limits: { webhooks: { lookIntervalMs: 20 } },
     })
     const merchant = await newMerchant(inward.db)
-    await createEndpoints(inward.db).setReturnCall(merchant.mid, true, inward.clock.now())
+    await createEndpoints(inward.db).setReturnUrlCallback(merchant.mid, true, inward.clock.now())
     const orderId = await createOrder(inward, merchant, { redirect_url: `${receiver.url}${path}` })
     await reportPayment(inward, orderId)
     inward.clock.advance(10)
@@ -363,8 +363,8 @@ describe('a return-URL callback', () => {
   })
 
   it('is not sent for merchants who disabled or never enabled return-URL callbacks', async () => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
-    await createEndpoints(service.db).setReturnCall(mid, false, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(mid, false, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
     expect(await deliveryOf(orderId)).toBeUndefined()
@@ -372,7 +372,7 @@ describe('a return-URL callback', () => {
 })
 
 it('another instance sends the claimed delivery of a killed instance after the visibility time', async () => {
-  await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+  await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
   const orderId = await newOrder({ redirect_url: `${receiver.url}${path}` })
   await pay(orderId)
   const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1_000)

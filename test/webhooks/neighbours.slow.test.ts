@@ -83,7 +83,7 @@ it('sends a webhook again that was resent while its call was in progress', async
 
 it('does not overwrite the outcome stored by another instance with a late failure', async () => {
   const merchant = await newMerchant(service.db)
-  await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
+  await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
   const orderId = await paidOrder(merchant)
   const deliveries = createDeliveries(service.db)
   const take = async (now: number, until: number) => {
@@ -122,7 +122,7 @@ it('resends a return-URL callback by its id, for any merchant', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
-    await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
     orders.push(await newOrder(merchant, { redirect_url: `${receiver.url}/return` }))
   }
   for (const orderId of orders) await pay(orderId)

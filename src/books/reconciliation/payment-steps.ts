@@ -1,4 +1,4 @@
-import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../../gateway/payments/outcome.ts'
+import { EXPIRY_GRACE_MINUTES, isAbandoned } from '../../gateway/payments/outcome.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
 import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
@@ -21,7 +21,7 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
     ...settlements.map(ofSettlement),
   ]
   if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'time to pay expired', by: null })
-  if (!isUnreadable && isGivenUp(expiresAt, ended)) {
+  if (!isUnreadable && isAbandoned(expiresAt, ended)) {
     const at = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
     steps.push({ at, what: 'final status: checkPaymentStatus returns a failure from here on', by: null })
   }

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
-import { RETURN_CALL } from './outbox.ts'
+import { RETURN_URL_CALLBACK } from './outbox.ts'
 
 /** SQL condition: a response has reported to the merchant that the order `i` has finally failed. */
 export const FAILURE_REPORTED = `(i.status = 'CANCELLED' or i.failure_reported_at is not null)`
@@ -42,7 +42,7 @@ export async function saveReportedStatus(
       ? 'update payment_intents set failure_reported_at = $3 where mid = $1 and order_id = $2 and failure_reported_at is null'
       : `update webhook_deliveries
             set due_at = null, delivered_at = $3, attempted_at = $3, outcome = 'told', response = ''
-          where mid = $1 and endpoint_id = '${RETURN_CALL}' and order_id = $2 and delivered_at is null`,
+          where mid = $1 and endpoint_id = '${RETURN_URL_CALLBACK}' and order_id = $2 and delivered_at is null`,
     [mid, orderId, now],
   )
 }

@@ -1,4 +1,4 @@
-import { isGivenUp } from './outcome.ts'
+import { isAbandoned } from './outcome.ts'
 
 /** The `most` of an acquirer without a limit: the largest number that can be counted. */
 export const UNLIMITED = 32_767
@@ -50,7 +50,7 @@ export function mayCheckStatus(
   cameBackAt?: Date,
 ): boolean {
   const moment = now.getTime()
-  if (statusChecks >= mostWhileWaiting || dueAt === null || dueAt <= moment || isGivenUp(expiresAt, now)) return false
+  if (statusChecks >= mostWhileWaiting || dueAt === null || dueAt <= moment || isAbandoned(expiresAt, now)) return false
   if (statusCheckedAt === null) return moment >= createdAt + firstAfterMs
   const isNewReturn = cameBackAt !== undefined && cameBackAt.getTime() > statusCheckedAt
   const polling = isNewReturn ? 0 : pollingPauseMs(statusCheckedAt - createdAt, expiresAt.getTime() - createdAt)

@@ -5,7 +5,7 @@ import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { FAILURE_REPORTED, failureReason } from './answered.ts'
 import { statusCheckState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
-import { RETURN_CALL } from './outbox.ts'
+import { RETURN_URL_CALLBACK } from './outbox.ts'
 import type { Status } from './outcome.ts'
 
 /** Largest number of look-ups in a batch, which takes PostgreSQL about a millisecond. */
@@ -20,7 +20,7 @@ export type PaymentStatus = WaitedFor & {
   /**
    * Whether the order is paid, its return-URL callback is undelivered, and no response has reported the payment yet.
    */
-  returnCallWaits: boolean
+  returnUrlCallbackWaits: boolean
   /** Whether a response has reported to the merchant that the order has finally failed. */
   failureReported: boolean
 }
@@ -70,8 +70,8 @@ const statusBy = (column: string, mid: string, orderId: string) => `
          unreadable_at is not null as "isUnreadable",
          status = 'SUCCESS' and exists (
            select from webhook_deliveries d
-            where d.mid = ${mid} and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
-              and d.delivered_at is null) as "returnCallWaits",
+            where d.mid = ${mid} and d.endpoint_id = '${RETURN_URL_CALLBACK}' and d.order_id = i.order_id
+              and d.delivered_at is null) as "returnUrlCallbackWaits",
          ${FAILURE_REPORTED} as "failureReported", ${statusCheckState(mid)} as "statusCheck", ${failureReason(mid)} as "failureReason"
     from payment_intents i
    where mid = ${mid} and ${column} = ${orderId}`

@@ -13,7 +13,7 @@ import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './fi
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { writeDeliveries } from './outbox.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
+import { abandonedUntil, EXPIRY_GRACE_MINUTES, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
 import { endUnreadable } from './unreadable.ts'
 
 /** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a rejection. */
@@ -172,7 +172,7 @@ async function close(
       where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and (expires_at > $3 or unreadable_at is not null)
         and not ${FAILURE_REPORTED} and not exists (${writtenExpiries('$1', '$2')})
      returning event_sequence as sequence`,
-    [mid, orderId, givenUpUntil(now), now],
+    [mid, orderId, abandonedUntil(now), now],
   )
   const [cancelled] = rows
   if (cancelled === undefined) return undefined

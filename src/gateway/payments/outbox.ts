@@ -67,7 +67,7 @@ export const insertDeliveries = (type: EventType, mid: string, events: string) =
       on conflict do nothing`
 
 /** The endpoint_id under which a merchant's return-URL callbacks are stored. */
-export const RETURN_CALL = 'return-call'
+export const RETURN_URL_CALLBACK = 'return-call'
 
 /**
  * A return-URL callback is scheduled 10 s after the change, so that the customer's browser reaches the merchant's

@@ -180,12 +180,12 @@ export const LONGEST_EXPIRY_MINUTES = 24 * 60
 /** Minutes after expiry in which the bank may still report a payment, before the order has finally failed. */
 export const EXPIRY_GRACE_MINUTES = 10
 
-export function isGivenUp(expiresAt: Date, now: Date): boolean {
-  return expiresAt <= givenUpUntil(now)
+export function isAbandoned(expiresAt: Date, now: Date): boolean {
+  return expiresAt <= abandonedUntil(now)
 }
 
 /** Returns the latest expiry of the unpaid intents that have finally failed by `now`. */
-export function givenUpUntil(now: Date): Date {
+export function abandonedUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
@@ -196,7 +196,7 @@ export type Judged = Pick<ReportedIntent, 'status' | 'expiresAt' | 'isUnreadable
  * Whether the status that checkPaymentStatus returns at `now` is final. No public client checks it again after that.
  */
 export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): boolean {
-  return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isGivenUp(expiresAt, now))
+  return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isAbandoned(expiresAt, now))
 }
 
 export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]

@@ -88,7 +88,7 @@ export function reportPaymentStatus(
   const { txnStatus, msg } = outcome(payment, now())
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
-  if (payment.returnCallWaits || (isFailed && !payment.failureReported)) {
+  if (payment.returnUrlCallbackWaits || (isFailed && !payment.failureReported)) {
     // 'finish' is not emitted if the caller disconnected before the whole response was written. An error is ignored:
     // the merchant's server then gets one more return-URL callback, or a payment in a daily transaction report is not
     // treated as late.

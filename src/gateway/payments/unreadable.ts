@@ -1,7 +1,7 @@
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { FAILURE_REPORTED } from './answered.ts'
 import { saveException } from './exceptions.ts'
-import { givenUpUntil, OPEN_STATUSES } from './outcome.ts'
+import { abandonedUntil, OPEN_STATUSES } from './outcome.ts'
 
 type Order = { mid: string; orderId: string }
 
@@ -31,7 +31,7 @@ export function saveUnreadable(
       `update payment_intents i
           set unreadable_at = $3
         where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $4 and not ${FAILURE_REPORTED}`,
-      [mid, orderId, now, givenUpUntil(now)],
+      [mid, orderId, now, abandonedUntil(now)],
     )
     // The time distinguishes the exception from an earlier one of the order, which has been resolved.
     const key = { amount: 0, status: '' as const, dedupKey: now.toISOString(), acquirerAccount }

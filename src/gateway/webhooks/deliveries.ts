@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { RETURN_CALL } from '../payments/outbox.ts'
+import { RETURN_URL_CALLBACK } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
 
@@ -69,7 +69,7 @@ export function createDeliveries(db: Database) {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
       const named = [mid, endpointId, orderId, sequence]
       const lastGoodDay = new Date(at.getTime() - FAILING_DAYS * 86_400_000)
-      const deliveredAt = delivered && endpointId !== RETURN_CALL ? at : undefined
+      const deliveredAt = delivered && endpointId !== RETURN_URL_CALLBACK ? at : undefined
       const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(
         SETTLE(...named, attempts + 1, next, deliveredAt, at, outcome, response, dueAgainAt, delivered, lastGoodDay),
       )

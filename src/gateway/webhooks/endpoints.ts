@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { contextOf } from '../../platform/encryption.ts'
-import { RETURN_CALL } from '../payments/outbox.ts'
+import { RETURN_URL_CALLBACK } from '../payments/outbox.ts'
 import { secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 
@@ -134,10 +134,10 @@ export function createEndpoints(db: Queryable) {
       return rows[0]?.secrets ?? []
     },
 
-    async setReturnCall(mid: string, on: boolean, now: Date): Promise<void> {
+    async setReturnUrlCallback(mid: string, on: boolean, now: Date): Promise<void> {
       await db.query(
         `insert into webhook_endpoints (mid, endpoint_id, kind, created_at, disabled_at, disabled_reason)
-         values ($1, '${RETURN_CALL}', 'return call', $2, $3, $4)
+         values ($1, '${RETURN_URL_CALLBACK}', 'return call', $2, $3, $4)
          on conflict (mid, endpoint_id)
            do update set disabled_at = excluded.disabled_at, disabled_reason = excluded.disabled_reason`,
         [mid, now, on ? null : now, on ? null : 'operator'],
@@ -145,7 +145,7 @@ export function createEndpoints(db: Queryable) {
     },
 
     /** Returns the merchants whose return-URL callback is enabled. */
-    async returnCalls(): Promise<Set<string>> {
+    async returnUrlCallbacks(): Promise<Set<string>> {
       const { rows } = await db.query<{ mid: string }>(
         `select mid from webhook_endpoints where kind = 'return call' and disabled_at is null`,
       )

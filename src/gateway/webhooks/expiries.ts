@@ -4,8 +4,8 @@ import type { JobSource } from '../../platform/scheduler.ts'
 import { failureReason, writtenExpiries } from '../payments/answered.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import {
+  abandonedUntil,
   EXPIRY_GRACE_MINUTES,
-  givenUpUntil,
   LONGEST_EXPIRY_MINUTES,
   OPEN_STATUSES,
   type Status,
@@ -124,7 +124,7 @@ type Expired = { orderId: string; sequence: number; status: Status; failureReaso
 /** Stores the open orders of a merchant to whom a webhook endpoint is being added. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
-  return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
+  return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: abandonedUntil(now) } })
 }
 
 /**

@@ -34,7 +34,7 @@ export const merchantCommands = [
       const added = await createMerchants(client).add({ ...merchant, payees }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} already exists: choose another`)
       await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
-      if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
+      if (returnCall) await createEndpoints(client).setReturnUrlCallback(merchant.mid, returnCall === 'on', now)
       return { ...(await showWithAdvice(added, client)), created: { mid: merchant.mid } }
     },
   }),
@@ -66,7 +66,7 @@ export const merchantCommands = [
       const changes = { ...others, ...moved }
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       await rejectInvalidAcquirers({ ...before, ...given }, config, client)
-      if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
+      if (returnCall) await createEndpoints(client).setReturnUrlCallback(mid, returnCall === 'on', now)
       const changed = known(mid, await merchants.update(mid, { ...changes, payees }))
       await saveFees(client, mid, toFees(changed, fee, tax), now)
       return showWithAdvice(changed, client)
@@ -145,7 +145,7 @@ const formatFees = (fees: readonly MerchantFee[]) =>
 
 /** Settings of merchants that other tables store. */
 const readMore = async (db: Queryable) => ({
-  returnCalls: await createEndpoints(db).returnCalls(),
+  returnCalls: await createEndpoints(db).returnUrlCallbacks(),
   fees: await newestFees(db),
 })
 

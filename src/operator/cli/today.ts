@@ -28,7 +28,7 @@ import {
   openDifferencesText,
   recentBalanceText,
   refundsText,
-  returnCallsText,
+  returnUrlCallbacksText,
   shareText,
   webhookText,
 } from '../texts.ts'
@@ -148,7 +148,7 @@ function toParts({ now, all, hours, merchants, overview, balance, arrivals }: To
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; longest: ${worst.mid} ${worst.endpointId}, ${webhookText(worst, now)}`
       : 'none behind',
-    'return-URL callbacks': returnCallsText(overview.returnCalls, now),
+    'return-URL callbacks': returnUrlCallbacksText(overview.returnCalls, now),
     settlements: importText(overview, now),
     reconciliation: recentBalanceText(balance),
     discrepancies: openDifferencesText(balance),

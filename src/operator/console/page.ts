@@ -12,7 +12,7 @@ import {
   openDifferencesText,
   recentBalanceText,
   refundsText,
-  returnCallsText,
+  returnUrlCallbacksText,
   shareText,
   webhookText,
 } from '../texts.ts'
@@ -229,7 +229,7 @@ ${table('Webhook endpoints that are behind the longest', ['endpoint', 'merchant'
 ${webhooks.behind > behind.length ? html`<p>Showing the first ${behind.length}. <code>ops webhooks list</code> lists all.</p>` : undefined}`
     : undefined
 }
-${returnCalls.givenUp > 0 ? html`<p>Return-URL callbacks: ${returnCallsText(returnCalls, now)}. <a href="docs/operator/webhooks#return-url-callbacks">What to do</a></p>` : undefined}`
+${returnCalls.givenUp > 0 ? html`<p>Return-URL callbacks: ${returnUrlCallbacksText(returnCalls, now)}. <a href="docs/operator/webhooks#return-url-callbacks">What to do</a></p>` : undefined}`
 }
 
 const facts = ({ overview, balance }: Open, now: Date): Html =>

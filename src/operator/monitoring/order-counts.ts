@@ -1,7 +1,7 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import {
+  abandonedUntil,
   EXPIRY_GRACE_MINUTES,
-  givenUpUntil,
   LONGEST_EXPIRY_MINUTES,
   OPEN_STATUSES,
 } from '../../gateway/payments/outcome.ts'
@@ -84,7 +84,7 @@ function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Dat
   const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
     orderIdsBegin(new Date(since.getTime() + hour * HOUR_MS)),
   )
-  return [bounds.slice(0, -1), bounds.slice(1), givenUpUntil(now)]
+  return [bounds.slice(0, -1), bounds.slice(1), abandonedUntil(now)]
 }
 
 /**

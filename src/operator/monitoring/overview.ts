@@ -1,6 +1,6 @@
 import type { FailureReason } from '../../gateway/payments/failure-reasons.ts'
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
-import { RETURN_CALL } from '../../gateway/payments/outbox.ts'
+import { RETURN_URL_CALLBACK } from '../../gateway/payments/outbox.ts'
 import type { ExceptionKind } from '../../gateway/payments/outcome.ts'
 import { overdueBefore } from '../../gateway/refunds/store.ts'
 import { appliedMigrations } from '../../platform/db/migrate.ts'
@@ -27,7 +27,7 @@ type OldestException = {
 }
 
 /** A webhook endpoint that fails, is late, or was disabled by the service. */
-export type WebhookBehind = {
+export type OverdueWebhook = {
   mid: string
   endpointId: string
   /** Due time of the oldest delivery; null if none is due. */
@@ -39,7 +39,7 @@ export type WebhookBehind = {
 }
 
 /** A paid order whose return-URL callback had its last attempt at `givenUpAt`. */
-export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
+export type ReturnUrlCallbackAbandoned = { mid: string; orderId: string; givenUpAt: Date }
 
 /** A refund without a final status. */
 export type OpenRefund = {
@@ -64,9 +64,9 @@ export type Overview = {
   failures: { reason: FailureReason; count: number }[]
   /** Number of today's orders that the fallback acquirer created. */
   byNextAcquirer: number
-  webhooks: { behind: number; longest: WebhookBehind[] }
+  webhooks: { behind: number; longest: OverdueWebhook[] }
   /** Abandoned in the last 7 days, newest first. */
-  returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
+  returnCalls: { givenUp: number; newest: ReturnUrlCallbackAbandoned[] }
   settlementImport: { importedAt: Date; file: string } | undefined
   /** The newest applied migration. */
   migration: string | undefined
@@ -75,7 +75,7 @@ export type Overview = {
 const HOUR_MS = 60 * 60_000
 /** Delay after which a webhook endpoint is behind. A due delivery is usually attempted within seconds. */
 const BEHIND_MS = 60_000
-const GIVEN_UP_SHOWN_HOURS = 7 * 24
+const ABANDONED_SHOWN_HOURS = 7 * 24
 /** Largest number of rows per list. `ops` has commands that list all. */
 const LISTED = 20
 
@@ -142,8 +142,8 @@ export function createOverview(db: Queryable) {
     return rows[0]?.count ?? 0
   }
 
-  async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
-    const { rows } = await db.query<WebhookBehind & { behind: number }>(
+  async function overdueWebhooks(now: Date): Promise<Overview['webhooks']> {
+    const { rows } = await db.query<OverdueWebhook & { behind: number }>(
       `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueSince", e.failing_since as "failingSince",
               e.disabled_at as "switchedOffAt", count(*) over () as behind
          from webhook_endpoints e
@@ -168,14 +168,14 @@ export function createOverview(db: Queryable) {
    * Abandoned return-URL callbacks, except for orders that checkPaymentStatus has since returned as paid, because those
    * merchants have the result.
    */
-  async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
-    const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(
+  async function returnUrlCallbacksAbandoned(now: Date): Promise<Overview['returnCalls']> {
+    const { rows } = await db.query<ReturnUrlCallbackAbandoned & { givenUp: number }>(
       `select mid, order_id as "orderId", attempted_at as "givenUpAt", count(*) over () as "givenUp"
          from webhook_deliveries
-        where endpoint_id = '${RETURN_CALL}' and due_at is null and delivered_at is null and attempted_at > $1
+        where endpoint_id = '${RETURN_URL_CALLBACK}' and due_at is null and delivered_at is null and attempted_at > $1
         order by attempted_at desc, mid, order_id
         limit $2`,
-      [hoursBefore(now, GIVEN_UP_SHOWN_HOURS), LISTED],
+      [hoursBefore(now, ABANDONED_SHOWN_HOURS), LISTED],
     )
     return { givenUp: rows[0]?.givenUp ?? 0, newest: rows.map(({ givenUp, ...one }) => one) }
   }
@@ -207,8 +207,8 @@ export function createOverview(db: Queryable) {
         refunds: await refunds(now),
         failures: await failures(now),
         byNextAcquirer: await countByNext(now),
-        webhooks: await webhooksBehind(now),
-        returnCalls: await returnCallsGivenUp(now),
+        webhooks: await overdueWebhooks(now),
+        returnCalls: await returnUrlCallbacksAbandoned(now),
         settlementImport: await lastSettlementImport(),
         migration: [...(await appliedMigrations(db))].sort().at(-1),
       }
