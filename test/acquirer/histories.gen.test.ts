@@ -47,12 +47,12 @@ function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
 }
 
 function expectEnd({ reported, stored, responses }: End, history: History): void {
-  const { isPaid, isLate, isDouble } = expected(history)
+  const { isPaid, isLate, isDuplicate } = expected(history)
   const isStored = (kind: string) => stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
   expect([reported.startsWith('SUCCESS'), isStored('late payment'), isStored('double payment')]).toEqual([
     isPaid,
     isLate,
-    isDouble,
+    isDuplicate,
   ])
   expect(responses, 'a notification was unreadable').not.toContain('400')
 }
@@ -73,7 +73,7 @@ it('stores the same data for the same history at Setu and Cashfree, and at Phone
   const seed = isGenerated() ? Math.floor(Math.random() * 2 ** 31) : 1
   const histories = fc.sample(history, { seed, numRuns: HISTORIES })
   const known = histories.map(expected)
-  for (const kind of ['isClosed', 'isLate', 'isDouble'] as const) {
+  for (const kind of ['isClosed', 'isLate', 'isDuplicate'] as const) {
     expect(known.filter((one) => one[kind]).length, kind).toBeGreaterThan(HISTORIES / 3)
   }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
-import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
@@ -124,7 +124,7 @@ ${reported},SUCCESS,${newUtr()},200,2026-03-31 23:55:00,
 nobody,FAIL,,200,,
 ,FAIL,,200,,nobody
 `
-    expect(await importDayFile(db, Readable.from([day]), { now: clock.now })).toMatchObject({ recorded: 1 })
+    expect(await importDailyReport(db, Readable.from([day]), { now: clock.now })).toMatchObject({ recorded: 1 })
   })
 }
 

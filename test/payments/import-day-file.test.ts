@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type DayFileResult, importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { type DailyReportResult, importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { CsvFileError } from '../../src/platform/csv/csv.ts'
 import { MOMENT_RULE } from '../../src/platform/time.ts'
@@ -51,7 +51,7 @@ const line = ({ orderId, status = 'SUCCESS', utr = newUtr(), amount = '200.00', 
   [orderId, status, utr, amount, paidAt].join(',')
 
 const load = (lines: string[], header = HEADER, progress = {}) =>
-  importDayFile(service.db, Readable.from([Buffer.from(`${[header, ...lines].join('\n')}\n`)]), {
+  importDailyReport(service.db, Readable.from([Buffer.from(`${[header, ...lines].join('\n')}\n`)]), {
     now: service.clock.now,
     ...progress,
   })
@@ -63,7 +63,7 @@ const result = ({
   recorded = 0,
   unchanged = 0,
   ...kinds
-}: { recorded?: number; unchanged?: number } & Partial<DayFileResult['exceptions']>): DayFileResult => ({
+}: { recorded?: number; unchanged?: number } & Partial<DailyReportResult['exceptions']>): DailyReportResult => ({
   recorded,
   unchanged,
   exceptions: {
@@ -345,7 +345,7 @@ describe('invalid file', () => {
       yield `${HEADER}\n${line({ orderId })}\n`
       throw new Error('the disk is gone')
     }
-    const importing = importDayFile(service.db, Readable.from(breakingOff()), { now: service.clock.now })
+    const importing = importDailyReport(service.db, Readable.from(breakingOff()), { now: service.clock.now })
     await expect(importing).rejects.toThrow('the disk is gone')
     expect((await stored([orderId])).payments).toEqual([])
   })

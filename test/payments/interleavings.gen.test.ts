@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { beforeAll, expect, it } from 'vitest'
-import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { type Contradiction, EXPIRY_GRACE_MINUTES, isOver, type Status } from '../../src/gateway/payments/outcome.ts'
 import { createReports, type Recorded, type Reports } from '../../src/gateway/payments/reports.ts'
 import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
@@ -82,7 +82,7 @@ async function sendReport(orderIds: string[], { by, order, status, utr, amount }
     case 'imported file': {
       const line = [orderId, status, utr, amount, PAID_AT].join()
       const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
-      const { recorded, unchanged, exceptions } = await importDayFile(service.db, csv, { now })
+      const { recorded, unchanged, exceptions } = await importDailyReport(service.db, csv, { now })
       if (recorded + unchanged > 0) return recorded > 0 ? 'changed' : 'unchanged'
       return Object.entries(exceptions).find(([, lines]) => lines > 0)?.[0] as Contradiction
     }

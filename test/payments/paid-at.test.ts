@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { toIstDay } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
@@ -80,7 +80,7 @@ describe('payment with an impossible time', () => {
       const lines = orders.map(({ orderId }, i) => `${orderId},SUCCESS,${newUtr()},200,${times[i]}\n`)
       const csv = Readable.from([`order_id,status,utr,amount,paid_at\n${lines.join('')}`])
       const warnings: string[] = []
-      await importDayFile(service.db, csv, { now: service.clock.now, onWarning: (text) => warnings.push(text) })
+      await importDailyReport(service.db, csv, { now: service.clock.now, onWarning: (text) => warnings.push(text) })
       return warnings
     }
     const why = 'a paid_at that is before the order was created or in the future: the payment is dated today'

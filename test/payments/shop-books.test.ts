@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it, vi } from 'vitest'
-import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
@@ -69,7 +69,7 @@ describe('a payment that only the daily transaction report contains, after its o
 
   async function load({ orderId }: Order) {
     const lines = `order_id,status,utr,amount,paid_at\n${orderId},SUCCESS,${newUtr()},200,2026-03-31 23:55:00\n`
-    return importDayFile(service.db, Readable.from([lines]), { now: service.clock.now })
+    return importDailyReport(service.db, Readable.from([lines]), { now: service.clock.now })
   }
 
   async function stored({ orderId }: Order) {

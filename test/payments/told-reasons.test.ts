@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
@@ -113,7 +113,7 @@ describe('report of a failed attempt', () => {
       (reported, i) => `${orders[i]},FAIL,${newUtr()},200,,${reported}`,
     )
     const csv = `order_id,status,utr,amount,paid_at,reason,code\n${lines.join('\n')}\n`
-    const result = await importDayFile(service.db, Readable.from([csv]), { now: service.clock.now })
+    const result = await importDailyReport(service.db, Readable.from([csv]), { now: service.clock.now })
     expect(result).toMatchObject({ recorded: 2, unchanged: 1 })
     const reasons = []
     for (const orderId of orders) reasons.push((await statusOf(orderId)).reason)

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
 import { comparisonJobs } from '../../src/gateway/payments/utrs-of-other-merchants.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -152,7 +152,7 @@ describe('a UTR that pays orders of two merchants', () => {
     const utr = newUtr()
     const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`)
     const csv = Readable.from([`order_id,status,utr,amount,paid_at\n${lines.join('')}`])
-    expect(await importDayFile(service.db, csv, service.clock)).toMatchObject({ recorded: 2 })
+    expect(await importDailyReport(service.db, csv, service.clock)).toMatchObject({ recorded: 2 })
     expect(await look()).toBe(1)
     expect(await saved(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
   })

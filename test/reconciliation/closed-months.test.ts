@@ -210,9 +210,9 @@ describe('a closed month', () => {
     const closing = { month: '2026-10', closedAt: at('2026-11-05'), closedBy: 'asha' }
     const { stored } = await closeMonth(db, {
       ...closing,
-      figures: { [mid]: { ...total, fromDayFile: 7, open: '1.00' } },
+      figures: { [mid]: { ...total, fromDailyReport: 7, open: '1.00' } },
     })
-    expect(stored.figures[mid]).toMatchObject({ fromDayFile: 7, open: '1.00' })
+    expect(stored.figures[mid]).toMatchObject({ fromDailyReport: 7, open: '1.00' })
     expect((await bookOn('2026-11-17', OCTOBER)).changed).toBeNull()
   })
 

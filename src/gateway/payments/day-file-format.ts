@@ -45,7 +45,7 @@ const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
  * The format of the acquirer's list of payments, either the service's own or that of a layout. Rows are copied in the
  * order of PAYMENT_COLUMNS.
  */
-export function dayFile(layout?: Layout): CsvFormat {
+export function dailyReport(layout?: Layout): CsvFormat {
   const readers = layout && fieldReaders(layout)
   const names = PAYMENT_COLUMNS.map((name) => layout?.columns.find(([ours]) => ours === name)?.[1])
   const { status, time, rules } = readers ?? {}

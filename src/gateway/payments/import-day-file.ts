@@ -6,7 +6,7 @@ import { type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import { type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { counted } from '../../platform/money.ts'
-import { dayFile } from './day-file-format.ts'
+import { dailyReport } from './day-file-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
 import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
@@ -18,7 +18,7 @@ const BATCH_LINES = 2_000
 const LINES_AT_ONCE = 8
 
 /** Numbers of lines. The line of a late payment is included twice: as recorded, and as an exception. */
-export type DayFileResult = {
+export type DailyReportResult = {
   recorded: number
   unchanged: number
   exceptions: Record<Exclude<ExceptionKind, 'UTR of another merchant' | 'unreadable' | `refund${string}`>, number>
@@ -31,15 +31,15 @@ export type DayFileResult = {
  * stays stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
  * query, and needs more than one connection.
  */
-export async function importDayFile(
+export async function importDailyReport(
   db: Database,
   csv: Readable,
   { acquirer, layout, now, onChecked, onRecorded, onWarning }: Importing,
-): Promise<DayFileResult> {
+): Promise<DailyReportResult> {
   const client = await db.connect()
   try {
     await saveLines(client, csv, layout, { onChecked, onWarning })
-    const result: DayFileResult = {
+    const result: DailyReportResult = {
       recorded: 0,
       unchanged: 0,
       exceptions: {
@@ -123,7 +123,7 @@ async function saveLines(
   let checked = 0
   await storeBatches(
     csv,
-    dayFile(layout),
+    dailyReport(layout),
     async ({ rows, lineCount }) => {
       const lines = client.query(copyFrom(`copy day_file (line, ${PAYMENT_COLUMNS}) from stdin`))
       await pipeline([rows], lines)

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { LAYOUT_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../../books/settlements/csv.ts'
 import { SUMMED_COLUMNS } from '../../books/settlements/row-money.ts'
-import { dayFile } from '../../gateway/payments/day-file-format.ts'
+import { dailyReport } from '../../gateway/payments/day-file-format.ts'
 import { FINAL_STATUSES } from '../../gateway/payments/outcome.ts'
 import { DATE_FORM_RULE, timeReader } from '../../platform/csv/days.ts'
 import {
@@ -115,7 +115,7 @@ type Kind = Record<'known' | 'several' | 'statuses', readonly string[]> & {
 
 const KINDS: Record<ReturnType<typeof filesOf>, Kind> = {
   payments: {
-    ...{ known: PAYMENT_COLUMNS, several: [], required: dayFile().required },
+    ...{ known: PAYMENT_COLUMNS, several: [], required: dailyReport().required },
     ...{ statuses: PAYMENT_STATUSES, others: 'settlement files and bank statements' },
   },
   'bank statements': {

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { SETTLEMENT_COLUMNS, settlementFile } from '../../books/settlements/csv.ts'
 import { statementFile } from '../../books/statements/format.ts'
-import { dayFile } from '../../gateway/payments/day-file-format.ts'
+import { dailyReport } from '../../gateway/payments/day-file-format.ts'
 import { type Batch, CsvFileError, storeBatches } from '../../platform/csv/csv.ts'
 import type { CsvFormat } from '../../platform/csv/header.ts'
 import { createLayouts, type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
@@ -138,7 +138,7 @@ type Reading = {
 
 function readingOf(layout: Layout): Reading {
   const files = filesOf(layout)
-  if (files === 'payments') return { columns: ['line', ...PAYMENT_COLUMNS], format: dayFile(layout) }
+  if (files === 'payments') return { columns: ['line', ...PAYMENT_COLUMNS], format: dailyReport(layout) }
   if (files === 'settlements') return { columns: ['line', ...SETTLEMENT_COLUMNS], ...settlementFile(layout) }
   const known = { references: new Set<string>(), amounts: new Set<Paise>() }
   const all = { importId: 0, from: '2000-01-01', to: '2099-12-31', known, matchedBefore: '' }

@@ -6,7 +6,7 @@ import { checkAtAcquirer, reachedAcquirer } from '../../gateway/acquirers/enquir
 import { createStatusChecks } from '../../gateway/payments/enquiries.ts'
 import { UNLIMITED } from '../../gateway/payments/enquiry-times.ts'
 import { countCustomers, eraseCustomers } from '../../gateway/payments/forget-customers.ts'
-import { importDayFile } from '../../gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../gateway/payments/import-day-file.ts'
 import { type Contradiction, possibleTime } from '../../gateway/payments/outcome.ts'
 import { createReports, type Recorded } from '../../gateway/payments/reports.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
@@ -133,7 +133,7 @@ export const paymentCommands = [
       const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
       const warnings: string[] = []
       const result = await readFile(file, terminal, (csv, progress) =>
-        importDayFile(db, csv, {
+        importDailyReport(db, csv, {
           acquirer,
           layout,
           // The current time instead of the command's start, because a payment may become late during the import.

@@ -141,10 +141,10 @@ function toSteps({ at, how }: Reporting, payment: Payment): Step[] {
 export function expected({ steps }: History) {
   const received = new Set<string>()
   let [paid, isCancelled, isLate, isClosed] = ['', false, false, false]
-  const receive = (utr: string, at: number, isDayFile = false) => {
+  const receive = (utr: string, at: number, isDailyReport = false) => {
     // The report file arrives after the final status of every order: its payment is late once that status is written
     // for the webhook.
-    if (received.size === 0) isLate = isCancelled || at >= (isDayFile ? OVER_SECONDS : LATE_SECONDS)
+    if (received.size === 0) isLate = isCancelled || at >= (isDailyReport ? OVER_SECONDS : LATE_SECONDS)
     received.add(utr)
   }
   for (const step of steps) {
@@ -170,7 +170,7 @@ export function expected({ steps }: History) {
         if (step.isReached && step.isOver && paid !== '') receive(paid, at)
     }
   }
-  return { isClosed, isPaid: received.size > 0, isLate, isDouble: received.size > 1 }
+  return { isClosed, isPaid: received.size > 0, isLate, isDuplicate: received.size > 1 }
 }
 
 /**

@@ -73,7 +73,7 @@ export const loseNotifications =
       await untilChecked()
     }
     const unpaidBefore = await unpaidHere()
-    const imported = await importDayFile()
+    const imported = await importDailyReport()
     const broken = await judgeBooks()
     await bank.goAway()
     await service.stop()
@@ -131,7 +131,7 @@ export const loseNotifications =
       return rowCount ?? 0
     }
 
-    function importDayFile() {
+    function importDailyReport() {
       const lines = paid().map(({ orderId, utr, amount, paidAt }) => {
         return [orderId, 'SUCCESS', utr, (amount / 100).toFixed(2), paidAt.toISOString()].join()
       })
