@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import {
   bankAmount,
   HIGHEST_MAX_RUPEES,
+  lenientAmount,
+  lenientAmountText,
+  lenientRefund,
   orderAmount,
-  shopAmount,
-  shopAmountText,
-  shopRefund,
   toDecimalText,
   toIndianText,
   toJsonNumber,
@@ -16,7 +16,7 @@ import { runs } from './support/generated.ts'
 
 /** Every amount that an intent can have. */
 const paise = fc.integer({ min: 100, max: 50_000_000 })
-const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), shopAmount(HIGHEST_MAX_RUPEES)]
+const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), lenientAmount(HIGHEST_MAX_RUPEES)]
 const MANY = { numRuns: runs(20_000) }
 
 describe('a merchant’s maximum amount', () => {
@@ -32,11 +32,11 @@ describe('a merchant’s maximum amount', () => {
       fc.property(pairs, ([max, rupees]) => {
         const expected = rupees >= 1 && rupees <= max
         const values = [rupees, `${rupees}`, `00${rupees}.0`, `${rupees}.00`]
-        for (const schema of [orderAmount(max), shopAmount(max)]) {
+        for (const schema of [orderAmount(max), lenientAmount(max)]) {
           expect(values.map((value) => takes(schema, value))).toEqual(values.map(() => expected))
         }
         const withPaise = [`${rupees}.01`, rupees + 0.01]
-        expect(withPaise.map((value) => takes(shopAmount(max), value))).toEqual(
+        expect(withPaise.map((value) => takes(lenientAmount(max), value))).toEqual(
           withPaise.map(() => expected && rupees < max),
         )
         expect(withPaise.map((value) => takes(orderAmount(max), value))).toEqual([false, false])
@@ -60,11 +60,11 @@ describe('an amount from 1.00 to 500000.00 rupees', () => {
         expect(formatted.map((text) => SHOP.parse(text))).toEqual(formatted.map(() => amount))
         expect(SHOP.parse(JSON.parse(asJson))).toBe(amount)
         // Some store software sends four decimals.
-        expect([SHOP, shopAmountText, shopRefund].map((of) => of.parse(`${toDecimalText(amount)}00`))).toEqual([
+        expect([SHOP, lenientAmountText, lenientRefund].map((of) => of.parse(`${toDecimalText(amount)}00`))).toEqual([
           ...[amount, amount, amount],
         ])
         expect(
-          [SHOP, shopAmountText, shopRefund].map((of) => of.safeParse(`${toDecimalText(amount)}01`).success),
+          [SHOP, lenientAmountText, lenientRefund].map((of) => of.safeParse(`${toDecimalText(amount)}01`).success),
         ).toEqual([...[false, false, false]])
         // As the bank reports it, and as it is compared.
         const reported = [toDecimalText(amount), toPlainText(amount), JSON.parse(asJson)]

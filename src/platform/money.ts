@@ -27,19 +27,19 @@ export function orderAmount(maxRupees: number) {
 }
 
 /** Some store software sends four decimals: 100.0000 is 100. */
-const SHOP_DECIMALS = '\\.[0-9]{1,2}0*'
+const LENIENT_DECIMALS = '\\.[0-9]{1,2}0*'
 
 /** Rupees from 1.00, as text or as a JSON number; the result is paise. */
-export const shopAmount = (maxRupees: number) => textOrNumber(shopPattern(maxRupees), shopRule(maxRupees))
+export const lenientAmount = (maxRupees: number) => textOrNumber(lenientPattern(maxRupees), lenientRule(maxRupees))
 
 /** The amount of any intent as a person types it; the result is paise. */
-export const shopAmountText = textInPaise(shopPattern(HIGHEST_MAX_RUPEES), shopRule(HIGHEST_MAX_RUPEES))
+export const lenientAmountText = textInPaise(lenientPattern(HIGHEST_MAX_RUPEES), lenientRule(HIGHEST_MAX_RUPEES))
 
-function shopPattern(maxRupees: number): RegExp {
-  return new RegExp(`^0*((${oneTo(maxRupees - 1)})(${SHOP_DECIMALS})?|${maxRupees}(\\.0+)?)$`)
+function lenientPattern(maxRupees: number): RegExp {
+  return new RegExp(`^0*((${oneTo(maxRupees - 1)})(${LENIENT_DECIMALS})?|${maxRupees}(\\.0+)?)$`)
 }
 
-function shopRule(maxRupees: number): string {
+function lenientRule(maxRupees: number): string {
   const example = maxRupees > 588 ? ', such as 588.82' : ''
   return `must be rupees from 1.00 to ${maxRupees}.00 with at most two decimals${example}`
 }
@@ -50,9 +50,9 @@ const REFUND_RULE = `must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}.00 with a
  * The amount of a refund of a merchant with the input `shop`, from 0.01, as text or as a JSON number; the result is
  * paise.
  */
-export const shopRefund = textOrNumber(
+export const lenientRefund = textOrNumber(
   new RegExp(
-    `^(?!0*(\\.0*)?$)0*((0|${oneTo(HIGHEST_MAX_RUPEES - 1)})(${SHOP_DECIMALS})?|${HIGHEST_MAX_RUPEES}(\\.0+)?)$`,
+    `^(?!0*(\\.0*)?$)0*((0|${oneTo(HIGHEST_MAX_RUPEES - 1)})(${LENIENT_DECIMALS})?|${HIGHEST_MAX_RUPEES}(\\.0+)?)$`,
   ),
   REFUND_RULE,
 )

@@ -391,7 +391,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     await tab.keyboard.press('Shift+Tab')
     await tab.keyboard.press('Shift+Tab')
     await tab.keyboard.press('Enter')
-    await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/`, SOON)
   })
 
   it('the pay page gives screen readers names and roles, and moves the focus to the payment', async () => {
@@ -420,7 +420,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       '    - button "Simulate payment"',
       '    - group: Other outcomes',
       '  - link "Back without paying":',
-      `    - /url: ${checkout.shopUrl}`,
+      `    - /url: ${checkout.storeUrl}`,
     ])
     await tab.locator('img.qr').first().screenshot()
     await checkout.pay(order.orderId, { UTR: '523504870405' })
@@ -435,7 +435,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       '    - button "Copy"',
       '  - paragraph: Returning to the merchant in a few seconds. Tap the page or press any key to stay.',
       '  - link "Back to Chai Point":',
-      `    - /url: ${checkout.shopUrl}`,
+      `    - /url: ${checkout.storeUrl}`,
     ])
   })
 })

@@ -44,7 +44,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   it(
     'a customer scans the QR, sees the payment without a reload and lands on the exact redirect_url',
     async () => {
-      const redirectUrl = `${checkout.shopUrl}/thanks?order=1001&name=Asha%20Rao&sum=%E2%82%B9200&empty=`
+      const redirectUrl = `${checkout.storeUrl}/thanks?order=1001&name=Asha%20Rao&sum=%E2%82%B9200&empty=`
       const order = await checkout.newOrder({ redirect_url: redirectUrl })
       expect(order.payment_url).toBe(`${checkout.publicUrl}/pay/${order.orderId}`)
       const tab = await checkout.openTab()
@@ -57,9 +57,9 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
       await checkout.pay(order.orderId)
       await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
       expect(await isMarked(tab)).toBe(true)
-      await tab.waitForURL((url) => url.origin === checkout.shopUrl, LEFT)
+      await tab.waitForURL((url) => url.origin === checkout.storeUrl, LEFT)
       expect(tab.url()).toBe(redirectUrl)
-      expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
+      expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.storeUrl.length))
     },
     TEST_OF_LEAVING_MS,
   )
@@ -79,7 +79,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   it.each(['the page gets an event', 'the page polls its state'])(
     'the pay page shows “Paid” and the UTR for 8 seconds before the redirect: %s',
     async (way) => {
-      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
+      const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?read` })
       const tab = await checkout.openTab()
       if (way === 'the page polls its state') await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
       await stopTime(tab)
@@ -100,7 +100,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
       await tab.clock.runFor(7_800)
       expect([await paid.isVisible(), tab.url()]).toEqual([true, order.payment_url])
       await tab.clock.runFor(300)
-      await tab.waitForURL(`${checkout.shopUrl}/thanks?read`, SOON)
+      await tab.waitForURL(`${checkout.storeUrl}/thanks?read`, SOON)
       forgiveConnections(tab)
     },
   )
@@ -112,7 +112,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     // Screen readers move the focus without a key.
     ['moves the focus', (tab: OpenPage) => tab.getByRole('link', { name: 'Back to Chai Point' }).focus()],
   ])('the pay page does not redirect after “Paid” if the customer %s', async (_what, act) => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?stayed` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?stayed` })
     const tab = await checkout.openTab({ hasTouch: true })
     await stopTime(tab)
     await open(tab, order.payment_url)
@@ -126,11 +126,11 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     // The layout must not move under the customer's finger.
     expect([tab.url(), await back.boundingBox()]).toEqual([order.payment_url, before])
     await back.click()
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?stayed`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/thanks?stayed`, SOON)
   })
 
   it('the pay page redirects a paid customer only once the page is visible again after the wallet app', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?away` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?away` })
     const tab = await checkout.openTab()
     await stopTime(tab)
     await open(tab, order.payment_url)
@@ -145,7 +145,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.clock.runFor(7_800)
     expect(tab.url()).toBe(order.payment_url)
     await tab.clock.runFor(300)
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?away`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/thanks?away`, SOON)
   })
 
   it('a paid customer who reloads or reopens the page stays on it and can copy the UTR', async () => {
@@ -177,7 +177,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   })
 
   it('a customer sees a failed attempt, tries again on the same page, and pays', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?second-try` })
     const tab = await checkout.openTab()
     await tab.clock.install()
     await open(tab, order.payment_url)
@@ -193,15 +193,15 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     expect([await isMarked(tab), await note.isVisible()]).toEqual([true, false])
     await tab.clock.runFor(LEAVES_AFTER_MS)
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/thanks?second-try`, SOON)
   })
 
   it('a customer can leave an open order unpaid; “Back to …” appears only with the final status', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?failed` })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
     const [unpaid, back] = ['Back without paying', 'Back to Chai Point'].map((name) => tab.getByRole('link', { name }))
-    expect(await unpaid?.getAttribute('href')).toBe(`${checkout.shopUrl}/thanks?failed`)
+    expect(await unpaid?.getAttribute('href')).toBe(`${checkout.storeUrl}/thanks?failed`)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     checkout.service.clock.advance(15 * 60)
@@ -212,7 +212,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.title()).toBe('Payment failed · Chai Point')
     expect([await unpaid?.isVisible(), await back?.isVisible()]).toEqual([false, true])
     await back?.click()
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?failed`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/thanks?failed`, SOON)
   })
 
   it('the countdown of the pay page follows the service’s clock, not the customer’s', async () => {
@@ -235,7 +235,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   })
 
   it('a customer pays without JavaScript by QR or wallet link, and the reloaded page links to redirect_url', async () => {
-    const redirectUrl = `${checkout.shopUrl}/thanks?a=1&b=2%20;url=x`
+    const redirectUrl = `${checkout.storeUrl}/thanks?a=1&b=2%20;url=x`
     const order = await checkout.newOrder({ redirect_url: redirectUrl })
     const tab = await checkout.openTab({ javaScriptEnabled: false })
     await open(tab, order.payment_url)
@@ -252,7 +252,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     expect([await tab.getByRole('button').count(), await tab.getByText(LEAVES).isVisible()]).toEqual([0, false])
     await tab.getByRole('link', { name: 'Back to Chai Point' }).click()
-    await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
+    await tab.waitForURL((url) => url.origin === checkout.storeUrl, SOON)
     expect(tab.url()).toBe(redirectUrl)
   })
 })
@@ -261,7 +261,7 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
   it.each([true, false])(
     'retries, pays and is redirected, all in Hindi (JavaScript: %s)',
     async (javaScriptEnabled) => {
-      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}` })
+      const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?hindi=${javaScriptEnabled}` })
       const tab = await checkout.openTab({ locale: 'hi-IN', javaScriptEnabled })
       if (javaScriptEnabled) await tab.clock.install()
       await open(tab, order.payment_url)
@@ -277,7 +277,7 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
       expect(await tab.title()).toBe('भुगतान हो गया · Chai Point')
       if (javaScriptEnabled) await tab.clock.runFor(LEAVES_AFTER_MS)
       else await tab.getByRole('link', { name: 'Chai Point पर वापस जाएँ' }).click()
-      await tab.waitForURL(`${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}`, SOON)
+      await tab.waitForURL(`${checkout.storeUrl}/thanks?hindi=${javaScriptEnabled}`, SOON)
     },
   )
 })
@@ -498,7 +498,7 @@ describe.runIf(browserPath)('an open pay page', () => {
   })
 
   it('reconnects after a minute of silence on a connection that still seems open', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?silent` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?silent` })
     const tab = await checkout.openTab()
     await stopTime(tab)
     const listening = tab.waitForResponse('**/events')
@@ -507,11 +507,11 @@ describe.runIf(browserPath)('an open pay page', () => {
     checkout.loseResponses()
     await checkout.pay(order.orderId)
     await tab.clock.runFor(60_000)
-    const isBackAtShop = async () => {
-      if (!tab.url().startsWith(checkout.shopUrl)) await tab.clock.runFor(500)
+    const isBackAtStore = async () => {
+      if (!tab.url().startsWith(checkout.storeUrl)) await tab.clock.runFor(500)
       return tab.url()
     }
-    await expect.poll(isBackAtShop, SOON).toBe(`${checkout.shopUrl}/thanks?silent`)
+    await expect.poll(isBackAtStore, SOON).toBe(`${checkout.storeUrl}/thanks?silent`)
   })
 
   it('shows immediately that the device is offline, and reconnects immediately when it is online', async () => {
@@ -541,7 +541,7 @@ describe.runIf(browserPath)('an open pay page', () => {
   })
 
   it('polls its state within 5 seconds while its event stream is rejected, and redirects to redirect_url', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?refused` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?refused` })
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
     await tab.clock.install()
@@ -562,7 +562,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     // A rejected event stream is not a lost connection.
     expect(await tab.locator('.lost').isVisible()).toBe(false)
     await tab.clock.runFor(8_000)
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?refused`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/thanks?refused`, SOON)
     forgiveConnections(tab)
   })
 
@@ -606,7 +606,7 @@ describe.runIf(browserPath)('the sandbox', () => {
   const checkout = useCheckout({ sandbox: true })
 
   it.each([true, false])('simulates a payment through to redirect_url (JavaScript: %s)', async (javaScriptEnabled) => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
+    const order = await checkout.newOrder({ redirect_url: `${checkout.storeUrl}/thanks?sandbox=${javaScriptEnabled}` })
     const tab = await checkout.openTab({ javaScriptEnabled })
     if (javaScriptEnabled) await tab.clock.install()
     await open(tab, order.payment_url)
@@ -615,7 +615,7 @@ describe.runIf(browserPath)('the sandbox', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     if (javaScriptEnabled) await tab.clock.runFor(LEAVES_AFTER_MS)
     else await tab.getByRole('link', { name: 'Back to Chai Point' }).click()
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
+    await tab.waitForURL(`${checkout.storeUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
   })
 
   it('shows the error message of a rejected simulation', async () => {

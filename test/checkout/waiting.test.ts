@@ -45,7 +45,7 @@ const WAITING: Record<string, (orderId: string) => Promise<unknown>> = {
   'its pay page without JavaScript reloads itself': (orderId) => fetch(`${url}/pay/${orderId}?reload`),
 }
 
-const NOBODY: Record<string, (orderId: string) => Promise<unknown>> = {
+const UNKNOWN_ORDER: Record<string, (orderId: string) => Promise<unknown>> = {
   'a pay page opens its events': (orderId) => openEvents(orderId, ''),
   'the browser of a page that reported a return reconnects': (orderId) =>
     openEvents(orderId, '?back', { 'last-event-id': '1' }),
@@ -60,9 +60,9 @@ describe('a payment whose notification is lost', () => {
     expect(setu.requests.filter(({ path }) => path.includes(`${setu.find(orderId)?.id}/last`))).toHaveLength(1)
   })
 
-  it.each(Object.keys(NOBODY))('is not checked at the acquirer because %s', async (name) => {
+  it.each(Object.keys(UNKNOWN_ORDER))('is not checked at the acquirer because %s', async (name) => {
     const orderId = await paidUnreported()
-    await NOBODY[name]?.(orderId)
+    await UNKNOWN_ORDER[name]?.(orderId)
     // The second order's status check is claimed after one of the first order would be.
     const second = await paidUnreported()
     await WAITING['the merchant calls checkPaymentStatus']?.(second)

@@ -134,14 +134,16 @@ describe('payments confirm', () => {
     expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId: unknown }))
   })
 
-  const NOBODY = '0'.repeat(32)
+  const UNKNOWN_ORDER = '0'.repeat(32)
   it.each([
     [confirm('x', 'U'), '--order-id must be the service’s orderId, 32 hex digits'],
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
-    [confirm(NOBODY, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
-    ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
-    [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be an existing time'],
-    [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
+    [confirm(UNKNOWN_ORDER, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
+    ...['999999', '500001', '0', '1e3'].map(
+      (amount) => [confirm(UNKNOWN_ORDER, 'U', '--amount', amount), AMOUNT] as const,
+    ),
+    [confirm(UNKNOWN_ORDER, 'U', '--paid-at', '2026-03-31'), '--paid-at must be an existing time'],
+    [confirm(UNKNOWN_ORDER, 'U', '--double=yes'), "--double' does not take"],
   ] as const)('payments confirm rejects %j with usage and exit code 2', async (args, line) => {
     const { code, stderr } = await ops(...args)
     expect(code).toBe(2)

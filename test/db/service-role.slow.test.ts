@@ -439,7 +439,7 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
   const asOwner = (sql: string) => run(asRole(service.databaseUrl, 'upi_owner'), sql)
 
   /** A merchant with a webhook, an open order and a paid one, each of ₹200, and an open refund of ₹50. */
-  async function newShop() {
+  async function newMerchantAt() {
     const merchant = await newMerchant(service.db)
     const { mid } = merchant
     const { endpointId } = await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())
@@ -449,18 +449,19 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
     const created = await createRefund(service.pools.requests, fields, service.clock.now())
     return { mid, endpointId, open, paid, refund: (created as { refund: Refund }).refund }
   }
-  type Shop = Awaited<ReturnType<typeof newShop>>
+  type NewMerchantOfTest = Awaited<ReturnType<typeof newMerchantAt>>
 
   const nothing = async () => undefined
   /** As after a change of acquirer: the open order has no link yet. */
-  const hasAcquirer = ({ mid }: Shop) => asOwner(`update merchants set acquirer = 'cashfree' where mid = '${mid}'`)
-  const isOff = ({ mid }: Shop) =>
+  const hasAcquirer = ({ mid }: NewMerchantOfTest) =>
+    asOwner(`update merchants set acquirer = 'cashfree' where mid = '${mid}'`)
+  const isOff = ({ mid }: NewMerchantOfTest) =>
     asOwner(`update webhook_endpoints set disabled_at = now(), disabled_reason = 'operator' where mid = '${mid}'`)
-  const hasForgedPayment = ({ mid, open }: Shop) => asService(insertPayment(mid, open, 'first'))
+  const hasForgedPayment = ({ mid, open }: NewMerchantOfTest) => asService(insertPayment(mid, open, 'first'))
 
-  const insertLink = (link: string) => (shop: Shop) =>
+  const insertLink = (link: string) => (store: NewMerchantOfTest) =>
     `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks)
-     values ('${shop.mid}', '${shop.open}', 'cashfree', 'CF1', 'A1', 'T1', e'${link}', 0)`
+     values ('${store.mid}', '${store.open}', 'cashfree', 'CF1', 'A1', 'T1', e'${link}', 0)`
   const insertPayment = (
     mid: string,
     orderId: string,
@@ -471,19 +472,19 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
      values ('${mid}', 'FORGED${orderId.slice(-8)}', '${orderId}', ${paise}, now(), '${kind}', 'direct', '${source}', ${by})`
   const setOrder = (order: string, changes: string) =>
     `update payment_intents set ${changes} where order_id = '${order}'`
-  const pay = ({ open }: Shop) => setOrder(open, `status = 'SUCCESS', utr = 'FORGED${open.slice(-8)}'`)
-  const insertEvent = ({ mid, endpointId }: Shop, orderId: string, columns: string, values: string) =>
+  const pay = ({ open }: NewMerchantOfTest) => setOrder(open, `status = 'SUCCESS', utr = 'FORGED${open.slice(-8)}'`)
+  const insertEvent = ({ mid, endpointId }: NewMerchantOfTest, orderId: string, columns: string, values: string) =>
     `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, occurred_at, due_at, ${columns})
      values ('${mid}', '${endpointId}', '${orderId}', 9, now(), now(), ${values})`
-  const insertException = ({ mid, open }: Shop, by: string) =>
+  const insertException = ({ mid, open }: NewMerchantOfTest, by: string) =>
     `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, reported_by, received_at)
      values ('${mid}', '${open}', 'double payment', 'U1', 20000, '${by}', now())`
-  const setEndpoint = ({ endpointId }: Shop, changes: string) =>
+  const setEndpoint = ({ endpointId }: NewMerchantOfTest, changes: string) =>
     `update webhook_endpoints set ${changes} where endpoint_id = '${endpointId}'`
 
   const OWN = 'upi://pay?pa=chaipoint@examplebank&am=200.00&cu=INR&tr=T1'
   const EVENT = 'type, txn_status, utr'
-  type Attempt = [string, (shop: Shop) => Promise<unknown>, (shop: Shop) => string]
+  type Attempt = [string, (store: NewMerchantOfTest) => Promise<unknown>, (store: NewMerchantOfTest) => string]
 
   const REJECTED: Attempt[] = [
     ['a link that pays another payee', hasAcquirer, insertLink('upi://pay?pa=thief@bank&am=200.00')],
@@ -550,55 +551,59 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
         `insert into payment_attempts (mid, order_id, status, attempt, source, received_at)
          values ('${mid}', '${open}', 'FAIL', '', 'operator', now())`,
     ],
-    ['an exception in an operator’s name', nothing, (shop) => insertException(shop, 'asha')],
+    ['an exception in an operator’s name', nothing, (store) => insertException(store, 'asha')],
     [
       'the event payment.succeeded of an open order',
       nothing,
-      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
+      (store) => insertEvent(store, store.open, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
     ],
     [
       'the event payment.succeeded with another UTR',
       nothing,
-      (shop) => insertEvent(shop, shop.paid, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
+      (store) => insertEvent(store, store.paid, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
     ],
     [
       'the event payment.expired with the status SUCCESS',
       nothing,
-      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.expired', 'SUCCESS', 'LOOT1'`),
+      (store) => insertEvent(store, store.open, EVENT, `'payment.expired', 'SUCCESS', 'LOOT1'`),
     ],
     [
       'the event payment.cancelled of a paid order',
       nothing,
-      (shop) => insertEvent(shop, shop.paid, EVENT, `'payment.cancelled', 'FAIL', null`),
+      (store) => insertEvent(store, store.paid, EVENT, `'payment.cancelled', 'FAIL', null`),
     ],
     [
       'the event refund.succeeded of an open refund',
       nothing,
-      (shop) =>
+      (store) =>
         insertEvent(
-          shop,
-          shop.paid,
+          store,
+          store.paid,
           `${EVENT}, our_refund_id`,
-          `'refund.succeeded', 'SUCCESS', '', '${shop.refund.ourRefundId}'`,
+          `'refund.succeeded', 'SUCCESS', '', '${store.refund.ourRefundId}'`,
         ),
     ],
     [
       'an endpoint that an operator has disabled',
       nothing,
-      (shop) => setEndpoint(shop, `disabled_at = now(), disabled_reason = 'operator'`),
+      (store) => setEndpoint(store, `disabled_at = now(), disabled_reason = 'operator'`),
     ],
-    ['an endpoint is enabled again', isOff, (shop) => setEndpoint(shop, 'disabled_at = null, disabled_reason = null')],
+    [
+      'an endpoint is enabled again',
+      isOff,
+      (store) => setEndpoint(store, 'disabled_at = null, disabled_reason = null'),
+    ],
     [
       'an endpoint’s disabling by an operator is attributed to the service',
       isOff,
-      (shop) => setEndpoint(shop, `disabled_reason = 'answered 410'`),
+      (store) => setEndpoint(store, `disabled_reason = 'answered 410'`),
     ],
   ]
 
   it.each(REJECTED)('the database rejects a change of the service’s role: %s', async (_name, prepare, attack) => {
-    const shop = await newShop()
-    await prepare(shop)
-    await expect(asService(attack(shop))).rejects.toMatchObject({ code: AGAINST_A_RULE })
+    const store = await newMerchantAt()
+    await prepare(store)
+    await expect(asService(attack(store))).rejects.toMatchObject({ code: AGAINST_A_RULE })
   })
 
   // The operator's guide on security incidents describes how to find these changes.
@@ -608,20 +613,21 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
     ['an order is paid by a forged payment', hasForgedPayment, pay],
     [
       'the event of an order that is paid by a forged payment',
-      async (shop) => {
-        await hasForgedPayment(shop)
-        await asService(pay(shop))
+      async (store) => {
+        await hasForgedPayment(store)
+        await asService(pay(store))
       },
-      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.succeeded', 'SUCCESS', 'FORGED${shop.open.slice(-8)}'`),
+      (store) =>
+        insertEvent(store, store.open, EVENT, `'payment.succeeded', 'SUCCESS', 'FORGED${store.open.slice(-8)}'`),
     ],
     ['a payment of an open order', nothing, ({ mid, open }) => insertPayment(mid, open, 'first')],
     ['an open order is cancelled', nothing, ({ open }) => setOrder(open, `status = 'CANCELLED', cancelled_at = now()`)],
     [
       'the event payment.expired of an open order',
       nothing,
-      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.expired', 'FAIL', null`),
+      (store) => insertEvent(store, store.open, EVENT, `'payment.expired', 'FAIL', null`),
     ],
-    ['an exception that a notification has reported', nothing, (shop) => insertException(shop, 'notification')],
+    ['an exception that a notification has reported', nothing, (store) => insertException(store, 'notification')],
     [
       'a delivery that was never sent',
       nothing,
@@ -630,27 +636,27 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
     [
       'an endpoint that returned 410',
       nothing,
-      (shop) => setEndpoint(shop, `disabled_at = now(), disabled_reason = 'answered 410'`),
+      (store) => setEndpoint(store, `disabled_at = now(), disabled_reason = 'answered 410'`),
     ],
   ]
 
   it.each(POSSIBLE)('the database accepts a change of the service’s role: %s', async (_name, prepare, attack) => {
-    const shop = await newShop()
-    await prepare(shop)
-    expect((await asService(attack(shop))).rowCount).toBe(1)
+    const store = await newMerchantAt()
+    await prepare(store)
+    expect((await asService(attack(store))).rowCount).toBe(1)
   })
 
   it('the service records a payment although its role has forged another one of the same order', async () => {
-    const shop = await newShop()
-    await hasForgedPayment(shop)
+    const store = await newMerchantAt()
+    await hasForgedPayment(store)
     const utr = newUtr()
-    await reportPayment(service, shop.open, { UTR: utr })
-    const { rows } = await asOwner(`select status, utr from payment_intents where order_id = '${shop.open}'`)
+    await reportPayment(service, store.open, { UTR: utr })
+    const { rows } = await asOwner(`select status, utr from payment_intents where order_id = '${store.open}'`)
     expect(rows).toEqual([{ status: 'SUCCESS', utr }])
   })
 
   it('the database never reopens a paid order, not even for the tables’ own role', async () => {
-    const { paid } = await newShop()
+    const { paid } = await newMerchantAt()
     await expect(asOwner(setOrder(paid, `status = 'PENDING', utr = null`))).rejects.toMatchObject({
       code: AGAINST_A_RULE,
     })

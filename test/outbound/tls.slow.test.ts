@@ -91,8 +91,14 @@ describe.skipIf(!has('openssl', { mustHave: true }))('https receivers', () => {
   })
 
   it('calls an https receiver directly if the environment names a proxy, which would resolve the name itself', async () => {
-    const nobody = 'http://127.0.0.1:1'
-    const proxies = { HTTPS_PROXY: nobody, https_proxy: nobody, ALL_PROXY: nobody, NO_PROXY: '', no_proxy: '' }
+    const unreachable = 'http://127.0.0.1:1'
+    const proxies = {
+      HTTPS_PROXY: unreachable,
+      https_proxy: unreachable,
+      ALL_PROXY: unreachable,
+      NO_PROXY: '',
+      no_proxy: '',
+    }
     const environment = { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_USE_ENV_PROXY: '1', ...proxies }
     expect(await callAll(environment, 'shop.example')).toEqual([{ status: 200, text: 'ok' }])
     expect(requests).toEqual(['shop.example'])

@@ -35,16 +35,16 @@ const sendJson = ({ mid, key }: NewMerchant, changes: Record<string, unknown>, u
   postJson(service.app, url, { ...intentFields(mid), ...changes }, key)
 
 const strictRule = (max: number) => `amount must be a whole number from 1 to ${max}`
-const shopRule = (max: number) =>
+const lenientRule = (max: number) =>
   `amount must be rupees from 1.00 to ${max}.00 with at most two decimals, such as 588.82`
 
 describe.each([
   ['strict', 200_000, strictRule],
   ['strict', 900, strictRule],
   ['strict', 500_000, strictRule],
-  ['shop', 200_000, shopRule],
-  ['shop', 900, shopRule],
-  ['shop', 500_000, shopRule],
+  ['shop', 200_000, lenientRule],
+  ['shop', 900, lenientRule],
+  ['shop', 500_000, lenientRule],
 ] as const)('maximum amount of a %s merchant: %i', (input, maxAmount, rule) => {
   let merchant: NewMerchant
   beforeAll(async () => {

@@ -14,7 +14,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const PAID_AMOUNT = 588.82
 
 const service = await startService()
-const shop = await newMerchant(service.db, { input: 'shop' })
+const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
 
 /** PHP's json_encode: a slash and all non-ASCII characters are escaped. */
 function phpJson(fields: Record<string, unknown>): string {
@@ -24,7 +24,7 @@ function phpJson(fields: Record<string, unknown>): string {
 }
 
 const sendPhp = (url: string, fields: Record<string, unknown>) =>
-  post(service.app, url, phpJson(fields), shop.key, JSON_TYPE)
+  post(service.app, url, phpJson(fields), pluginMerchant.key, JSON_TYPE)
 
 const uniqid = () => Math.random().toString(16).slice(2, 15).padEnd(13, '0')
 
@@ -72,8 +72,8 @@ it.each(CLIENTS)(
   '%s gets a pay page and, once the customer has paid, the status SUCCESS with the order’s total',
   async (_name, fieldsOf) => {
     const order_id = `utz_${uniqid()}`
-    const checkStatus = async () => (await sendPhp(STATUS, { mid: shop.mid, order_id })).body
-    const fields = { mid: shop.mid, order_id, customer_email: 'asha@example.in', ...fieldsOf(order_id) }
+    const checkStatus = async () => (await sendPhp(STATUS, { mid: pluginMerchant.mid, order_id })).body
+    const fields = { mid: pluginMerchant.mid, order_id, customer_email: 'asha@example.in', ...fieldsOf(order_id) }
     const { body } = await sendPhp(ORDER, fields)
     expect(body).toMatchObject({ status: true, data: { payment_url: expect.stringContaining('/pay/') } })
     // If it checks too early, the callback of WHMCS stops at a status that is not true.

@@ -12,14 +12,18 @@ const MOBILE =
   'customer_mobile must be 10 digits; a prefix +91, 0091, 91 or 0, spaces, dots, dashes and brackets are allowed'
 
 const service = await startService()
-const shop = await newMerchant(service.db, { input: 'shop' })
+const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
 const strict = await newMerchant(service.db)
 
-const create = (changes: Record<string, string>, of = shop, headers: Record<string, string> = {}, url = CREATE) =>
-  post(service.app, url, intentFields(of.mid, changes), of.key, headers)
-const createJson = (changes: Record<string, unknown>, of = shop, url = CREATE) =>
+const create = (
+  changes: Record<string, string>,
+  of = pluginMerchant,
+  headers: Record<string, string> = {},
+  url = CREATE,
+) => post(service.app, url, intentFields(of.mid, changes), of.key, headers)
+const createJson = (changes: Record<string, unknown>, of = pluginMerchant, url = CREATE) =>
   postJson(service.app, url, { ...intentFields(of.mid), ...changes }, of.key)
-const statusOf = async (orderId: string, of = shop) =>
+const statusOf = async (orderId: string, of = pluginMerchant) =>
   (await post(service.app, STATUS, { mid: of.mid, order_id: orderId }, of.key)).text
 
 async function rowOf(orderId: string) {
@@ -46,7 +50,7 @@ describe('merchant with the input shop', () => {
         ...(typeof amount === 'string' ? [await create({ amount })] : []),
       ]
       for (const { status, body } of responses) expect([status, body.data?.amount]).toEqual([200, expected])
-      const ordered = await createJson({ amount }, shop, ORDER)
+      const ordered = await createJson({ amount }, pluginMerchant, ORDER)
       const { amount_paise } = await rowOf(ordered.body.data.orderId)
       expect(amount_paise).toBe(Math.round(Number(expected) * 100))
     },
@@ -63,10 +67,13 @@ describe('merchant with the input shop', () => {
     'true',
     '[588.82]',
   ])('a merchant with the input shop receives its own rule for the invalid JSON amount %s', async (amount) => {
-    const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
+    const body = JSON.stringify({ ...intentFields(pluginMerchant.mid), amount: 0 }).replace(
+      '"amount":0',
+      `"amount":${amount}`,
+    )
     const headers = { 'content-type': 'application/json' }
     for (const url of [CREATE, ORDER]) {
-      expect((await post(service.app, url, body, shop.key, headers)).body).toEqual(errorResponse(400, AMOUNT))
+      expect((await post(service.app, url, body, pluginMerchant.key, headers)).body).toEqual(errorResponse(400, AMOUNT))
     }
   })
 
@@ -88,7 +95,7 @@ describe('merchant with the input shop', () => {
     '\u202a+91 98765 43210\u202c',
   ])('a merchant with the input shop may send the telephone number %j', async (customer_mobile) => {
     for (const url of [CREATE, ORDER]) {
-      const { body } = await create({ customer_mobile }, shop, {}, url)
+      const { body } = await create({ customer_mobile }, pluginMerchant, {}, url)
       const digits = customer_mobile.replace(/\D/g, '').slice(-10)
       expect((await rowOf(body.data?.orderId))?.customer_mobile).toBe(digits)
     }
@@ -129,17 +136,21 @@ describe('merchant with the input shop', () => {
 
   it('a merchant with the input shop may format amount and telephone number differently in a retry with its Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'spelled' }
-    const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, shop, headers)
-    const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, shop, headers)
+    const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, pluginMerchant, headers)
+    const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, pluginMerchant, headers)
     expect(again.text).toBe(first.text)
-    expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, shop, headers)).status).toBe(422)
+    expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, pluginMerchant, headers)).status).toBe(
+      422,
+    )
   })
 
   it('the key determines the input rules instead of the mid that is sent: they apply before the 403', async () => {
     const asOther = (amount: string, caller: NewMerchant, mid: string) =>
       post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
-    expect((await asOther('588.82', shop, strict.mid)).status).toBe(403)
-    expect((await asOther('588.82', strict, shop.mid)).body.msg).toBe('amount must be a whole number from 1 to 100000')
+    expect((await asOther('588.82', pluginMerchant, strict.mid)).status).toBe(403)
+    expect((await asOther('588.82', strict, pluginMerchant.mid)).body.msg).toBe(
+      'amount must be a whole number from 1 to 100000',
+    )
   })
 })
 

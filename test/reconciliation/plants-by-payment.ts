@@ -7,7 +7,7 @@ import {
   lastOf,
   later,
   type Maker,
-  OF_NOBODY,
+  OF_NO_MERCHANT,
   type Order,
   type Plan,
   rupees,
@@ -69,7 +69,7 @@ function failLine({ settle, missing }: ByPayment, order: Order, until = ALWAYS) 
 function unknown({ settle, differ }: ByPayment, { due: day, amount, ...order }: Order, until = ALWAYS): Unknown {
   const utr = `ZZ${order.utr}`
   const settlementUtr = settle({ ...order, due: day, amount, utr })
-  differ('unknown payment', { utr }, { day, settled: amount, settlementUtr, cause: OF_NOBODY, until })
+  differ('unknown payment', { utr }, { day, settled: amount, settlementUtr, cause: OF_NO_MERCHANT, until })
   return { utr, settlementUtr, amount, day }
 }
 
@@ -153,7 +153,7 @@ const SETTLED: Record<string, Plant> = {
     const [one, other] = [send(first), send(first)]
     send(second, one - 10_000)
     send(second, other + 10_000)
-    maker.ofNobody(`AB${order.utr}`, later(second), one + other)
+    maker.ofNoMerchant(`AB${order.utr}`, later(second), one + other)
   },
   'late payment that appears in a daily report days later'({ pay, settle, except, differ }, plain) {
     const until = later(plain.due)
@@ -161,7 +161,7 @@ const SETTLED: Record<string, Plant> = {
     const late = pay(plain.day, { from: until, createdOn })
     const settlementUtr = settle(late)
     except('late payment', late, { receivedAt: istMoment(until, '15:00:00'), resolvedOn: later(until, 2), createdOn })
-    const about = { day: late.due, settled: late.amount, settlementUtr, cause: OF_NOBODY, until }
+    const about = { day: late.due, settled: late.amount, settlementUtr, cause: OF_NO_MERCHANT, until }
     differ('unknown payment', { utr: late.utr }, about)
   },
   'second payment of an order that is not refunded': ({ settle, payAgain }, order) => settle(payAgain(order)),
@@ -198,7 +198,7 @@ const SETTLED: Record<string, Plant> = {
     const other = maker.pay(order.day)
     maker.settle(other)
     for (const one of [sent, maker.refund(other, sent.day, sent)]) maker.undeducted(one)
-    maker.ofNobody(`AM${order.utr}`, later(sent.day), sent.amount)
+    maker.ofNoMerchant(`AM${order.utr}`, later(sent.day), sent.amount)
   },
 }
 

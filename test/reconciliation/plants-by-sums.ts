@@ -174,7 +174,7 @@ const BY_SUMS: Record<string, SumPlant> = {
     const one = refundOf(maker, payout)
     const order = payout.orders[1] as Order
     const both = [one, maker.refund(order, order.day, one)].sort((a, b) => (a.day < b.day ? -1 : 1))
-    maker.ofNobody(`AM${one.order.utr}`, payout.day, one.amount)
+    maker.ofNoMerchant(`AM${one.order.utr}`, payout.day, one.amount)
     const likely = both.map(likelyRefund).join(' and ')
     maker.sumsDiffer(payout, payout.paid, { refunded: 2 * one.amount, likely })
   },

@@ -54,7 +54,7 @@ export type NewLine = Omit<Line, 'from'> & Partial<Line>
 export type Maker = ReturnType<typeof makerOf>
 
 export const TAKEN = 'the bank deducted it from a payout, for a refund or a chargeback'
-export const OF_NOBODY = 'no order and no exception of this merchant has its UTR'
+export const OF_NO_MERCHANT = 'no order and no exception of this merchant has its UTR'
 
 /** Returns the functions from which discrepancies are built. */
 export function makerOf({ number, form, days }: Plan) {
@@ -185,7 +185,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
       differ('refund not deducted', order, { day, settled: amount, cause, from: addDays(later(day), 1), until })
     },
     /** Adds a deduction that belongs to no payment. */
-    ofNobody(utr: string, day: string, amount: number) {
+    ofNoMerchant(utr: string, day: string, amount: number) {
       line({ day, utr, gross: -amount })
       const cause = 'the bank deducted it, and no order of this merchant has its UTR'
       differ('reversal', { utr }, { day, settled: -amount, settlementUtr: utr, cause })

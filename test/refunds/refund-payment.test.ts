@@ -98,20 +98,20 @@ describe('refundPayment with valid fields', () => {
   })
 
   it('accepts paise from a merchant with the input shop, and refunds the whole remaining amount in paise for any merchant', async () => {
-    const shop = await newMerchant(service.db, { input: 'shop' })
-    const shopKey = await newKey(service.db, { mid: shop.mid }, true)
-    const order = { mid: shop.mid, order_id: 'S1', note }
-    const orderId = await createOrder(service, shop, { order_id: 'S1', amount: '588.82' })
+    const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
+    const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
+    const order = { mid: pluginMerchant.mid, order_id: 'S1', note }
+    const orderId = await createOrder(service, pluginMerchant, { order_id: 'S1', amount: '588.82' })
     await reportPayment(service, orderId, { amount: 588.82 })
-    const by = (fields: object) => postJson(service.app, REFUND, { ...order, ...fields }, shopKey)
+    const by = (fields: object) => postJson(service.app, REFUND, { ...order, ...fields }, pluginKey)
     expect((await by({ refund_id: 'R1', amount: '0.01' })).body.data.amount).toBe(0.01)
     expect((await by({ refund_id: 'R2', amount: 88.8 })).body.data.amount).toBe(88.8)
-    await service.db.query(`update merchants set input = 'strict' where mid = $1`, [shop.mid])
+    await service.db.query(`update merchants set input = 'strict' where mid = $1`, [pluginMerchant.mid])
     service.clock.advance(2)
-    const left = (mid: string) => post(service.app, REFUND, { ...order, mid, refund_id: 'R3' }, shopKey)
-    expect((await left(shop.mid)).body.data.amount).toBe(500.01)
+    const left = (mid: string) => post(service.app, REFUND, { ...order, mid, refund_id: 'R3' }, pluginKey)
+    expect((await left(pluginMerchant.mid)).body.data.amount).toBe(500.01)
     for (const amount of ['0', '0.00', '0.001', '500000.01', '-1', '1e2', '']) {
-      const { body } = await post(service.app, REFUND, { ...order, refund_id: 'R4', amount }, shopKey)
+      const { body } = await post(service.app, REFUND, { ...order, refund_id: 'R4', amount }, pluginKey)
       expect(body.statusCode, amount).toBe(400)
     }
   })
@@ -180,14 +180,18 @@ describe('refundPayment with 400', () => {
 
   it('refundPayment rejects an empty amount: only an absent amount refunds the whole remaining amount', async () => {
     const { order_id, orderId } = await paidOrder()
-    const shop = await newMerchant(service.db, { input: 'shop' })
-    const shopKey = await newKey(service.db, { mid: shop.mid }, true)
+    const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
+    const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
     const whole = 'amount must be a whole number from 1 to 500000'
     const paise = 'amount must be rupees from 0.01 to 500000.00 with at most two decimals, such as 88.82'
     for (const amount of ['', ' ', null]) {
       const fields = { mid, order_id, refund_id: 'R-empty', note, amount }
       await expectRejection(postJson(service.app, REFUND, fields, key), 400, whole)
-      await expectRejection(postJson(service.app, REFUND, { ...fields, mid: shop.mid }, shopKey), 400, paise)
+      await expectRejection(
+        postJson(service.app, REFUND, { ...fields, mid: pluginMerchant.mid }, pluginKey),
+        400,
+        paise,
+      )
     }
     await expectRejection(requestRefund({ order_id, refund_id: 'R-empty', amount: '' }), 400, whole)
     expect(await refundsOf(orderId)).toEqual([])

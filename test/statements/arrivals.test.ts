@@ -38,14 +38,14 @@ let lastNumber = 12_345_678
 const newReference = () => `AXNPN2026${++lastNumber}`
 
 /** Creates two merchants, and payouts to the first on four bank days from Monday 3 August 2026. */
-async function newShop() {
+async function newMerchantAt() {
   const [{ mid }, { mid: other }] = [await newMerchant(db), await newMerchant(db)]
   const payouts = [3, 4, 5, 6].map((day) => ({ day: `2026-08-0${day}`, reference: newReference(), rupees: 1000 + day }))
   await addPayouts(mid, ...payouts)
   return { mid, other, payouts }
 }
 
-type Shop = Awaited<ReturnType<typeof newShop>>
+type Shop = Awaited<ReturnType<typeof newMerchantAt>>
 type Payout = Shop['payouts'][number]
 
 async function addPayouts(mid: string, ...payouts: Payout[]) {
@@ -106,14 +106,14 @@ const withSecond = ({ payouts }: Shop, change: (line: Line) => Line[]) =>
 
 describe('a complete statement', () => {
   it('statements import marks every payout as received, with its day and statement line', async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const {
       statement: number,
       kept: stored,
       coversTo,
-    } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
+    } = await imported([merchant.mid], statement(merchant.payouts.map(lineOf)))
     expect({ kept: stored, coversTo }).toEqual({ kept: 4, coversTo: '2026-08-24' })
-    const { payouts, total } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    const { payouts, total } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', merchant.mid])
     expect(payouts[1]).toMatchObject({
       net: '1004.00',
       arrival: 'arrived',
@@ -123,32 +123,32 @@ describe('a complete statement', () => {
     })
     expect(payouts).toHaveLength(4)
     expect(total).toMatchObject({ net: '4018.00' })
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
   it("statements import prints lines, credits, debits and closing balance, to compare with the bank's summary", async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const file = statement([
-      ...shop.payouts.map(lineOf),
+      ...merchant.payouts.map(lineOf),
       { day: '2026-08-07', text: 'TEA', reference: '', amount: -0.5 },
     ])
-    const { stdout } = await ops(importArgs([shop.mid]), file)
+    const { stdout } = await ops(importArgs([merchant.mid]), file)
     expect(stdout.split('\n')[1]).toBe('7 lines: 4 credits, ₹4,018.00; 3 debits, ₹2.50; closing balance ₹14,015.50')
-    expect(await imported([shop.mid], file)).toMatchObject({
+    expect(await imported([merchant.mid], file)).toMatchObject({
       ...{ lines: 7, credits: 4, credited: '4018.00', debits: 3, debited: '2.50', closing: '14015.50' },
     })
   })
 
   it('statements import changes nothing when repeated, and statements undo removes its lines', async () => {
-    const shop = await newShop()
-    const file = statement(shop.payouts.map(lineOf))
-    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
-    const [first, second] = [await imported([shop.mid], file), await imported([shop.mid], file)]
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    const merchant = await newMerchantAt()
+    const file = statement(merchant.payouts.map(lineOf))
+    expect(await arrivals(merchant.mid)).toEqual(Array(4).fill('not known'))
+    const [first, second] = [await imported([merchant.mid], file), await imported([merchant.mid], file)]
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
     expect(await must(['statements', 'undo', '--statement', String(first.statement)])).toMatchObject({ removed: 4 })
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
     await must(['statements', 'undo', '--statement', String(second.statement)])
-    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+    expect(await arrivals(merchant.mid)).toEqual(Array(4).fill('not known'))
     const { rows } = await db.query('select from statement_lines where import_id in ($1, $2)', [
       first.statement,
       second.statement,
@@ -158,15 +158,15 @@ describe('a complete statement', () => {
   })
 
   it('statements import stores day, paise, line number and references, and nothing of lines that match no payout', async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const salary = { day: '2026-08-05', text: 'NEFT-HDFCN52026080512345678-ASHA SALARY', reference: '', amount: -25 }
-    const { statement: number } = await imported([shop.mid], statement([...shop.payouts.map(lineOf), salary]))
+    const { statement: number } = await imported([merchant.mid], statement([...merchant.payouts.map(lineOf), salary]))
     const { rows } = await db.query('select * from statement_lines where import_id = $1 order by line', [number])
     expect(rows).toHaveLength(4)
     expect(rows[0]).toMatchObject({
       line: 3,
       amount_paise: 100300,
-      refs: [shop.payouts[0]?.reference],
+      refs: [merchant.payouts[0]?.reference],
       matched_payout: null,
     })
     const { rows: everything } = await db.query(
@@ -202,17 +202,17 @@ describe('a complete statement', () => {
 
 describe('errors between payout and bank account', () => {
   it('statements import detects swapped debit and credit columns by the balances', async () => {
-    const shop = await newShop()
-    const { stderr } = await ops(importArgs([shop.mid], 'exchanged'), statement(shop.payouts.map(lineOf)))
+    const merchant = await newMerchantAt()
+    const { stderr } = await ops(importArgs([merchant.mid], 'exchanged'), statement(merchant.payouts.map(lineOf)))
     expect(stderr).toMatch(/line 3: the balances show that debit and credit are swapped/)
-    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+    expect(await arrivals(merchant.mid)).toEqual(Array(4).fill('not known'))
   })
 
   it('statements import rejects a file with a missing line and names the line below the gap', async () => {
-    const shop = await newShop()
-    const lines = statement(shop.payouts.map(lineOf)).split('\n')
+    const merchant = await newMerchantAt()
+    const lines = statement(merchant.payouts.map(lineOf)).split('\n')
     lines.splice(3, 1)
-    const { stderr } = await ops(importArgs([shop.mid]), lines.join('\n'))
+    const { stderr } = await ops(importArgs([merchant.mid]), lines.join('\n'))
     expect(stderr).toMatch(/line 4: the balance does not follow from the line before: a line is missing/)
   })
 
@@ -226,60 +226,60 @@ describe('errors between payout and bank account', () => {
   })
 
   it('statements import leaves the last day of a truncated file uncovered, and rejects the file if --closing differs', async () => {
-    const shop = await newShop()
-    const file = statement(shop.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')
-    const rejected = await ops([...importArgs([shop.mid]), '--closing', '14,016'], file)
+    const merchant = await newMerchantAt()
+    const file = statement(merchant.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')
+    const rejected = await ops([...importArgs([merchant.mid]), '--closing', '14,016'], file)
     expect(rejected.stderr).toMatch(
       /nothing was imported: the file has the newest balance ₹12,006\.00, not ₹14,016\.00/,
     )
-    const { coversTo, warnings } = await imported([shop.mid], file)
+    const { coversTo, warnings } = await imported([merchant.mid], file)
     expect(coversTo).toBe('2026-08-03')
     expect(warnings).toEqual([
       expect.stringMatching(/may begin too late: to cover the days before 2026-08-02, add --opening/),
       expect.stringMatching(/may end too early: to cover all days until 2026-08-31, add --closing/),
     ])
-    expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
+    expect(await arrivals(merchant.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
 
   it('statements import rejects two files pasted together', async () => {
-    const shop = await newShop()
-    const file = statement(shop.payouts.map(lineOf))
-    const { stderr } = await ops(importArgs([shop.mid]), `${file}${file}`)
+    const merchant = await newMerchantAt()
+    const file = statement(merchant.payouts.map(lineOf))
+    const { stderr } = await ops(importArgs([merchant.mid]), `${file}${file}`)
     expect(stderr).toMatch(
       /line 9: is a row below the table, which ends in line 8. If the file contains two tables, import them as two files\./,
     )
   })
 
   it('statements import rejects a date with day and month swapped, because it is outside the requested days', async () => {
-    const shop = await newShop()
-    const file = statement(withSecond(shop, (line) => [{ ...line, day: '2026-04-08' }]))
-    const { stderr } = await ops(importArgs([shop.mid]), file)
+    const merchant = await newMerchantAt()
+    const file = statement(withSecond(merchant, (line) => [{ ...line, day: '2026-04-08' }]))
+    const { stderr } = await ops(importArgs([merchant.mid]), file)
     expect(stderr).toMatch(/line 4: Date \(day\) must be from 2026-08-01 to 2026-08-31/)
   })
 
   it('statements import matches an RRN with a leading zero that the bank has padded to 16 digits', async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const payout = { day: '2026-08-07', reference: '070424750347', rupees: 77 }
-    await addPayouts(shop.mid, payout)
+    await addPayouts(merchant.mid, payout)
     const line = { ...lineOf(payout), text: 'UPI', reference: '0000070424750347' }
-    await imported([shop.mid], statement([...shop.payouts.map(lineOf), line]))
-    expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'arrived'])
+    await imported([merchant.mid], statement([...merchant.payouts.map(lineOf), line]))
+    expect(await arrivals(merchant.mid)).toEqual([...ARRIVED, 'arrived'])
   })
 
   it('statements import rejects a reference that a spreadsheet converted to a number', async () => {
-    const shop = await newShop()
-    const file = statement(withSecond(shop, (line) => [{ ...line, reference: '4.26E+11' }]))
-    const { stderr } = await ops(importArgs([shop.mid]), file)
+    const merchant = await newMerchantAt()
+    const file = statement(withSecond(merchant, (line) => [{ ...line, reference: '4.26E+11' }]))
+    const { stderr } = await ops(importArgs([merchant.mid]), file)
     expect(stderr).toMatch(/line 4: Ref No was converted to a number by a spreadsheet/)
   })
 
   it('statements import counts two identical lines of one day as two credits, also when the file is imported twice', async () => {
-    const shop = await newShop()
-    const file = statement(withSecond(shop, (line) => [line, line]))
-    await imported([shop.mid], file)
-    await imported([shop.mid], file)
-    expect(await arrivals(shop.mid)).toEqual(secondIs('arrived twice'))
-    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    const merchant = await newMerchantAt()
+    const file = statement(withSecond(merchant, (line) => [line, line]))
+    await imported([merchant.mid], file)
+    await imported([merchant.mid], file)
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('arrived twice'))
+    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', merchant.mid])
     expect(payouts[1]).toMatchObject({ net: '1004.00', credited: '2008.00' })
   })
 
@@ -289,34 +289,34 @@ describe('errors between payout and bank account', () => {
   ])(
     "reconcile payouts reports a credit with the payout's amount as perhaps if its reference is %s, until an operator matches it",
     async (_, change) => {
-      const shop = await newShop()
+      const merchant = await newMerchantAt()
       const file = statement(
-        withSecond(shop, (line) => {
+        withSecond(merchant, (line) => {
           const reference = change(line.reference)
           return [{ ...line, reference, text: `NEFT CR-${reference}`, day: '2026-08-05' }]
         }),
       )
-      const { statement: statementNumber } = await imported([shop.mid], file)
-      expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
-      const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+      const { statement: statementNumber } = await imported([merchant.mid], file)
+      expect(await arrivals(merchant.mid)).toEqual(secondIs('perhaps'))
+      const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', merchant.mid])
       const [number, line] = payouts[1].statement.split(' line ')
       expect(number).toBe(String(statementNumber))
       const match = ['--payout', payouts[1].bankReference, '--statement', number, '--line', line]
       await must(['statements', 'match', ...match, '--reason', 'the bank shows other characters'])
-      expect(await arrivals(shop.mid)).toEqual(ARRIVED)
-      await imported([shop.mid], file)
-      expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+      expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
+      await imported([merchant.mid], file)
+      expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
       await must(['statements', 'undo', '--statement', number])
-      expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
+      expect(await arrivals(merchant.mid)).toEqual(secondIs('perhaps'))
     },
   )
 
   it("reconcile payouts lists every credit with a payout's amount but without its reference", async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
-    const created = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
-    expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
-    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    const created = await imported([merchant.mid], statement(withSecond(merchant, (line) => [twin(line), twin(line)])))
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('perhaps'))
+    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', merchant.mid])
     expect(payouts[1].statement).toBe(`${created.statement} line 4, ${created.statement} line 5`)
   })
 
@@ -339,34 +339,36 @@ describe('errors between payout and bank account', () => {
   })
 
   it("reconcile payouts reports a payout as not received if only another merchant's statement contains it", async () => {
-    const shop = await newShop()
-    const [, second] = shop.payouts as [Payout, Payout]
-    await imported([shop.mid], statement(withSecond(shop, () => [])))
-    await imported([shop.other], statement([lineOf(second)]))
-    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+    const merchant = await newMerchantAt()
+    const [, second] = merchant.payouts as [Payout, Payout]
+    await imported([merchant.mid], statement(withSecond(merchant, () => [])))
+    await imported([merchant.other], statement([lineOf(second)]))
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
   it('reconcile payouts reports a credit that was debited again with the same reference as taken back', async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     await imported(
-      [shop.mid],
-      statement(withSecond(shop, (line) => [line, { ...line, amount: -line.amount, text: 'RETURN' }])),
+      [merchant.mid],
+      statement(withSecond(merchant, (line) => [line, { ...line, amount: -line.amount, text: 'RETURN' }])),
     )
-    expect(await arrivals(shop.mid)).toEqual(secondIs('taken back'))
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('taken back'))
   })
 
   it('reconcile payouts ignores the same amount under another reference once the days for the transfer have passed', async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     await imported(
-      [shop.mid],
-      statement(withSecond(shop, (line) => [{ ...line, day: '2026-08-20', text: 'NEFT', reference: newReference() }])),
+      [merchant.mid],
+      statement(
+        withSecond(merchant, (line) => [{ ...line, day: '2026-08-20', text: 'NEFT', reference: newReference() }]),
+      ),
     )
-    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
   it('reconcile payouts expects a payout with the adjustments that pull reports, and reports a difference of one paisa', async () => {
-    const shop = await newShop()
-    const [, second, third] = shop.payouts as [Payout, Payout, Payout]
+    const merchant = await newMerchantAt()
+    const [, second, third] = merchant.payouts as [Payout, Payout, Payout]
     for (const { reference, day } of [second, third]) {
       await db.query(
         `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, day)
@@ -374,8 +376,8 @@ describe('errors between payout and bank account', () => {
         [reference, day],
       )
     }
-    await db.query(`update settlements set account = 'cashfree' where mid = $1`, [shop.mid])
-    const lines = shop.payouts
+    await db.query(`update settlements set account = 'cashfree' where mid = $1`, [merchant.mid])
+    const lines = merchant.payouts
       .map(lineOf)
       .map((line) =>
         line.reference === second.reference
@@ -384,79 +386,79 @@ describe('errors between payout and bank account', () => {
             ? { ...line, amount: line.amount - 12.49 }
             : line,
       )
-    await imported([shop.mid], statement(lines))
-    expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'amount differs', 'arrived'])
+    await imported([merchant.mid], statement(lines))
+    expect(await arrivals(merchant.mid)).toEqual(['arrived', 'arrived', 'amount differs', 'arrived'])
   })
 })
 
 describe('several merchants on one bank account', () => {
   it('reconcile payouts marks a transfer for two merchants as received if its one credit is the sum of both', async () => {
-    const shop = await newShop()
-    const [first] = shop.payouts as [Payout]
-    await addPayouts(shop.other, { ...first, rupees: 500 })
-    const lines = shop.payouts
+    const merchant = await newMerchantAt()
+    const [first] = merchant.payouts as [Payout]
+    await addPayouts(merchant.other, { ...first, rupees: 500 })
+    const lines = merchant.payouts
       .map(lineOf)
       .map((line, index) => (index === 0 ? { ...line, amount: line.amount + 500 } : line))
-    await imported([shop.mid, shop.other], statement(lines))
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
-    expect(await arrivals(shop.other)).toEqual(['arrived'])
+    await imported([merchant.mid, merchant.other], statement(lines))
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
+    expect(await arrivals(merchant.other)).toEqual(['arrived'])
   })
 
   it("reconcile payouts expects a transfer for two merchants until the days after its last line are covered, whichever merchant's it is", async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const reference = newReference()
     const [early, late] = ['2026-08-10', '2026-08-24']
     for (const [mid, other] of [
-      [shop.mid, shop.other],
-      [shop.other, shop.mid],
+      [merchant.mid, merchant.other],
+      [merchant.other, merchant.mid],
     ] as const) {
-      await addPayouts(mid, { day: early, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
-      await addPayouts(other, { day: late, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
+      await addPayouts(mid, { day: early, reference: `${reference}${mid === merchant.mid ? 1 : 2}`, rupees: 10 })
+      await addPayouts(other, { day: late, reference: `${reference}${mid === merchant.mid ? 1 : 2}`, rupees: 10 })
     }
-    await imported([shop.mid, shop.other], statement(shop.payouts.map(lineOf)))
-    expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'not known', 'not known'])
-    expect(await arrivals(shop.other)).toEqual(['not known', 'not known'])
+    await imported([merchant.mid, merchant.other], statement(merchant.payouts.map(lineOf)))
+    expect(await arrivals(merchant.mid)).toEqual([...ARRIVED, 'not known', 'not known'])
+    expect(await arrivals(merchant.other)).toEqual(['not known', 'not known'])
   })
 
   it('reconcile payouts marks a transfer for two merchants as received even if an earlier statement was imported for one of them', async () => {
-    const shop = await newShop()
-    const [first] = shop.payouts as [Payout]
-    await addPayouts(shop.other, { ...first, rupees: 500 })
-    const lines = shop.payouts
+    const merchant = await newMerchantAt()
+    const [first] = merchant.payouts as [Payout]
+    await addPayouts(merchant.other, { ...first, rupees: 500 })
+    const lines = merchant.payouts
       .map(lineOf)
       .map((line, index) => (index === 0 ? { ...line, amount: line.amount + 500 } : line))
-    await imported([shop.mid], statement(lines))
-    expect(await arrivals(shop.mid)).toEqual(['amount differs', 'arrived', 'arrived', 'arrived'])
-    await imported([shop.mid, shop.other], statement(lines))
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    await imported([merchant.mid], statement(lines))
+    expect(await arrivals(merchant.mid)).toEqual(['amount differs', 'arrived', 'arrived', 'arrived'])
+    await imported([merchant.mid, merchant.other], statement(lines))
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 })
 
 describe('overlapping statements of one bank account', () => {
   it("reconcile payouts merges a credit of two statements if only the later one contains the payout's reference", async () => {
-    const shop = await newShop()
-    await layout(`narration-${shop.mid}`, ['debit=Debit', 'credit=Credit'], ['reference=Narration'])
-    const lines = withSecond(shop, (line) => [{ ...line, reference: newReference() }])
-    await must(importArgs([shop.mid], `narration-${shop.mid}`), statement(lines))
-    await imported([shop.mid], statement(lines))
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    const merchant = await newMerchantAt()
+    await layout(`narration-${merchant.mid}`, ['debit=Debit', 'credit=Credit'], ['reference=Narration'])
+    const lines = withSecond(merchant, (line) => [{ ...line, reference: newReference() }])
+    await must(importArgs([merchant.mid], `narration-${merchant.mid}`), statement(lines))
+    await imported([merchant.mid], statement(lines))
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
   it("reconcile payouts merges a credit of two statements that each contain another number besides the payout's reference", async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     const lines = (own: string) =>
-      shop.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
-    await imported([shop.mid], statement(lines('BANKA')))
-    await imported([shop.mid], statement(lines('BANKB')))
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+      merchant.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
+    await imported([merchant.mid], statement(lines('BANKA')))
+    await imported([merchant.mid], statement(lines('BANKB')))
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
   it('reconcile payouts merges a credit that an operator has matched with the same credit in a later statement that names the payout', async () => {
-    const shop = await newShop()
-    const [, second] = shop.payouts as [Payout, Payout]
+    const merchant = await newMerchantAt()
+    const [, second] = merchant.payouts as [Payout, Payout]
     const before = await imported(
-      [shop.mid],
-      statement(withSecond(shop, (line) => [{ ...line, text: 'NEFT', reference: '' }])),
+      [merchant.mid],
+      statement(withSecond(merchant, (line) => [{ ...line, text: 'NEFT', reference: '' }])),
     )
     const line = ['--statement', String(before.statement), '--line', '4', '--reason', 'the bank shows no reference']
     const mistyped = await ops(['statements', 'match', '--payout', newReference(), ...line])
@@ -465,18 +467,18 @@ describe('overlapping statements of one bank account', () => {
       stderr: expect.stringMatching(/have no payout with this reference: see/),
     })
     await must(['statements', 'match', '--payout', second.reference, ...line])
-    await imported([shop.mid], statement(shop.payouts.map(lineOf)))
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    await imported([merchant.mid], statement(merchant.payouts.map(lineOf)))
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
   it('reconcile payouts reports a payout listed after its statement lines were deleted as not known until the statement is imported again', async () => {
-    const shop = { ...(await newShop()), mid: (await newMerchant(db)).mid }
-    const lines = shop.payouts.filter((_, index) => index !== 1).map(lineOf)
-    await imported([shop.mid], statement(lines))
-    await addPayouts(shop.mid, ...shop.payouts)
-    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
-    await imported([shop.mid], statement(lines))
-    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+    const merchant = { ...(await newMerchantAt()), mid: (await newMerchant(db)).mid }
+    const lines = merchant.payouts.filter((_, index) => index !== 1).map(lineOf)
+    await imported([merchant.mid], statement(lines))
+    await addPayouts(merchant.mid, ...merchant.payouts)
+    expect(await arrivals(merchant.mid)).toEqual(Array(4).fill('not known'))
+    await imported([merchant.mid], statement(lines))
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
   it('reconcile payouts still treats a payout as covered by a statement when a later settlement file only adds to it', async () => {
@@ -492,12 +494,12 @@ describe('overlapping statements of one bank account', () => {
   })
 
   it('statements import covers only the days after the oldest line of a file that starts with its newest, since it may be truncated', async () => {
-    const shop = await newShop()
-    const [header, ...lines] = statement(shop.payouts.map(lineOf)).trimEnd().split('\n')
+    const merchant = await newMerchantAt()
+    const [header, ...lines] = statement(merchant.payouts.map(lineOf)).trimEnd().split('\n')
     const newestFirst = [header, ...lines.reverse().slice(0, 3), ''].join('\n')
-    const { coversFrom, coversTo } = await must([...importArgs([shop.mid]), '--closing', '14,016'], newestFirst)
+    const { coversFrom, coversTo } = await must([...importArgs([merchant.mid]), '--closing', '14,016'], newestFirst)
     expect({ coversFrom, coversTo }).toEqual({ coversFrom: '2026-08-06', coversTo: '2026-08-31' })
-    expect(await arrivals(shop.mid)).toEqual(['not known', 'not known', 'arrived', 'arrived'])
+    expect(await arrivals(merchant.mid)).toEqual(['not known', 'not known', 'arrived', 'arrived'])
   })
 
   it('statements import reads a file of equal amounts in the order of its days', async () => {
@@ -509,15 +511,15 @@ describe('overlapping statements of one bank account', () => {
   })
 
   it('statements import covers no day of a file without balances, since a line may be missing', async () => {
-    const shop = await newShop()
-    const file = statement(withSecond(shop, () => [])).replace(/[^,\n]+$/gm, (balance) =>
+    const merchant = await newMerchantAt()
+    const file = statement(withSecond(merchant, () => [])).replace(/[^,\n]+$/gm, (balance) =>
       balance === 'Balance' ? balance : '',
     )
-    const { code, stdout, stderr } = await ops([...importArgs([shop.mid])], file)
+    const { code, stdout, stderr } = await ops([...importArgs([merchant.mid])], file)
     const summary = 'covers no day.\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(summary) })
     expect(stderr).toMatch(/no balances/)
-    expect(await arrivals(shop.mid)).toEqual(secondIs('not known'))
+    expect(await arrivals(merchant.mid)).toEqual(secondIs('not known'))
   })
 })
 
@@ -527,22 +529,22 @@ describe('lines of a statement', () => {
   beforeAll(() => layout('signed', ['amount=Amount', 'sign=Dr / Cr'], ['reference=Narration']))
 
   it("statements import ignores lines that only state the day's balance", async () => {
-    const shop = await newShop()
+    const merchant = await newMerchantAt()
     await layout('balances', ['amount=Amount', 'sign=Dr / Cr', 'balance=Balance'], ['reference=Narration'])
-    const [opening, closing] = [10_000, shop.payouts.reduce((sum, { rupees }) => sum + rupees, 10_000)]
+    const [opening, closing] = [10_000, merchant.payouts.reduce((sum, { rupees }) => sum + rupees, 10_000)]
     const lines = [
       'Date,Narration,Amount,Dr / Cr,Balance',
       `01/08/2026,OPENING BALANCE,,,${opening}`,
-      ...shop.payouts.map(({ day, reference, rupees }, index) => {
-        const balance = shop.payouts.slice(0, index + 1).reduce((sum, one) => sum + one.rupees, opening)
+      ...merchant.payouts.map(({ day, reference, rupees }, index) => {
+        const balance = merchant.payouts.slice(0, index + 1).reduce((sum, one) => sum + one.rupees, opening)
         return [inIndia(day), `NEFT ${reference}`, rupees, 'CR', balance].join()
       }),
       `31/08/2026,CLOSING BALANCE,0.00,,${closing}`,
       '',
     ]
-    const { coversTo } = await must(importArgs([shop.mid], 'balances'), lines.join('\n'))
+    const { coversTo } = await must(importArgs([merchant.mid], 'balances'), lines.join('\n'))
     expect(coversTo).toBe('2026-08-30')
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
   it('statements import reads the balances of an overdrawn account with DR in a separate column', async () => {
@@ -565,9 +567,12 @@ describe('lines of a statement', () => {
   })
 
   it("statements import finds the payout's reference next to a reference of zeros", async () => {
-    const shop = await newShop()
-    await imported([shop.mid], statement(withSecond(shop, (line) => [{ ...line, reference: '0000000000000000' }])))
-    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    const merchant = await newMerchantAt()
+    await imported(
+      [merchant.mid],
+      statement(withSecond(merchant, (line) => [{ ...line, reference: '0000000000000000' }])),
+    )
+    expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
   it.each([

@@ -18,7 +18,7 @@ beforeAll(async () => {
  * Creates a merchant with three payouts. Its statement contains the first in line 2, the second without a reference in line 3,
  * and a debit in line 4.
  */
-async function newShop() {
+async function newMerchantAt() {
   const { mid } = await newMerchant(db)
   const payouts = [3, 4, 5].map((day) => ({ day: `2026-08-0${day}`, reference: newReference(), rupees: 1000 + day }))
   for (const payout of payouts) await addPayout(mid, payout)
@@ -51,7 +51,7 @@ async function match(statement: number, line: number, ...args: string[]) {
 
 describe('ops statements match', () => {
   it('statements match shows day, amount and both references, and --none undoes it', async () => {
-    const { mid, second, file } = await newShop()
+    const { mid, second, file } = await newMerchantAt()
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect(await match(number, 3, '--payout', second.reference.toLowerCase())).toEqual({
@@ -68,7 +68,7 @@ describe('ops statements match', () => {
   })
 
   it('statements match rejects a line with another amount unless --force is given', async () => {
-    const { mid, third, file } = await newShop()
+    const { mid, third, file } = await newMerchantAt()
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     const rejected = await match(number, 3, '--payout', third.reference)
     expect(rejected).toEqual({
@@ -82,7 +82,7 @@ describe('ops statements match', () => {
   })
 
   it('statements match rejects a line that names another payout or is matched with one', async () => {
-    const { mid, first, second, file } = await newShop()
+    const { mid, first, second, file } = await newMerchantAt()
     const other = { day: '2026-08-04', reference: newReference(), rupees: 1003 }
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     for (const payout of [other, twin]) await addPayout(mid, payout)
@@ -102,7 +102,7 @@ describe('ops statements match', () => {
   })
 
   it('statements match rejects a line that is matched with another payout in another statement of the bank account', async () => {
-    const { mid, second, file } = await newShop()
+    const { mid, second, file } = await newMerchantAt()
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     await addPayout(mid, twin)
     const { statement: one } = await must(importArgs(mid, 'narration'), file)
@@ -115,7 +115,7 @@ describe('ops statements match', () => {
   })
 
   it("statements match compares a line with the transfer's total, including adjustments that pull reports", async () => {
-    const { mid, second, file } = await newShop()
+    const { mid, second, file } = await newMerchantAt()
     await addPayout(mid, { ...second, rupees: 10 })
     await db.query(`update settlements set account = 'cashfree' where mid = $1`, [mid])
     const rest = `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, day)
@@ -134,7 +134,7 @@ describe('ops statements match', () => {
   })
 
   it('statements match rejects a debit, and a payout to another merchant', async () => {
-    const [{ mid, file }, other] = [await newShop(), await newShop()]
+    const [{ mid, file }, other] = [await newMerchantAt(), await newMerchantAt()]
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is not a stored credit/)
     expect((await match(number, 3, '--payout', other.second.reference)).stderr).toMatch(
@@ -146,7 +146,7 @@ describe('ops statements match', () => {
 
 describe('one file imported with two layouts', () => {
   it('reconcile payouts merges a file imported with two layouts: each line once, with both references, on the day of the newest import', async () => {
-    const { mid, file } = await newShop()
+    const { mid, file } = await newMerchantAt()
     const first = await must(importArgs(mid, 'narration'), file)
     const second = await must(importArgs(mid, 'numbers'), file)
     const { statement: third } = await must(importArgs(mid, 'narration'), file)
@@ -162,7 +162,7 @@ describe('one file imported with two layouts', () => {
   })
 
   it('statements match and --none apply to all imports of a file', async () => {
-    const { mid, second, file } = await newShop()
+    const { mid, second, file } = await newMerchantAt()
     const [{ statement: one }, { statement: two }] = [
       await must(importArgs(mid, 'narration'), file),
       await must(importArgs(mid, 'narration'), file),
@@ -173,7 +173,7 @@ describe('one file imported with two layouts', () => {
   })
 
   it('reconcile payouts counts two identical lines of a file twice after imports with two layouts', async () => {
-    const { mid, first, file } = await newShop()
+    const { mid, first, file } = await newMerchantAt()
     const [header, line, ...others] = file.split('\n')
     const twins = [header, line, line?.replace(',1003,1003', ',1003,2006'), ...others.slice(-1)].join('\n')
     for (const layout of ['narration', 'numbers']) await must(importArgs(mid, layout), twins)
@@ -187,7 +187,7 @@ describe('a payout that was not received in full', () => {
   type Line = Record<string, string | null>
 
   /** Creates payouts of ₹1,000 on the 4th: one received, one short by ₹100, and `missing` ones not received. */
-  async function newShortShop(missing = 1) {
+  async function newShortMerchant(missing = 1) {
     const { mid } = await newMerchant(db)
     const payouts = Array.from({ length: 2 + missing }, () => ({
       ...{ day: '2026-08-04', rupees: 1000, reference: newReference() },
@@ -216,7 +216,7 @@ describe('a payout that was not received in full', () => {
   afterAll(() => void vi.useRealTimers())
 
   it('reconcile payouts --open lists a short payout with difference and id until it is resolved, which changes no other report', async () => {
-    const { mid, list, references } = await newShortShop()
+    const { mid, list, references } = await newShortMerchant()
     const all = await list()
     expect(all.map(({ arrival, difference }) => [arrival, difference])).toEqual([
       ['arrived', '0.00'],
@@ -256,7 +256,7 @@ describe('a payout that was not received in full', () => {
   })
 
   it('reconcile close warns of payouts not received in full, at most ten of them', async () => {
-    const { mid, list, references } = await newShortShop(11)
+    const { mid, list, references } = await newShortMerchant(11)
     const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
     const lines = stderr.trimEnd().split('\n').slice(-11)
     expect(lines).toContain(

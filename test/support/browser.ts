@@ -55,7 +55,7 @@ export type Checkout = {
   service: TestService
   /** The URL at which customers reach the service: behind a proxy, under a path. */
   publicUrl: string
-  shopUrl: string
+  storeUrl: string
   /** Every URL at which the merchant's store was visited. */
   visits: string[]
   newOrder: (fields?: Record<string, string>, merchant?: Parameters<typeof newMerchant>[1]) => Promise<Order>
@@ -104,9 +104,9 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
 
   beforeAll(async () => {
     const { visits } = checkout
-    checkout.shopUrl = (
-      await listen(servers, (shopRequest, response) => {
-        visits.push(shopRequest.url ?? '')
+    checkout.storeUrl = (
+      await listen(servers, (storeRequest, response) => {
+        visits.push(storeRequest.url ?? '')
         response.setHeader('content-type', 'text/html')
         response.end('<!doctype html><title>Shop</title><link rel="icon" href="data:,"><h1>Thank you</h1>')
       })
@@ -152,7 +152,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
   checkout.newOrder = async (fields = {}, changes) => {
     const { db, app } = checkout.service
     const { mid, key } = changes ? await newMerchant(db, changes) : merchant
-    const result = await post(app, ORDER, intentFields(mid, { redirect_url: checkout.shopUrl, ...fields }), key)
+    const result = await post(app, ORDER, intentFields(mid, { redirect_url: checkout.storeUrl, ...fields }), key)
     expect(result.status).toBe(200)
     return result.body.data
   }
@@ -163,7 +163,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
     const { db, app, clock } = checkout.service
     const { mid } = await newMerchant(db)
     const key = await newKey(db, { mid }, true)
-    const order = (await post(app, ORDER, intentFields(mid, { redirect_url: checkout.shopUrl }), key)).body.data
+    const order = (await post(app, ORDER, intentFields(mid, { redirect_url: checkout.storeUrl }), key)).body.data
     await checkout.pay(order.orderId)
     for (let number = 1; number <= refunds; number++) {
       clock.advance(0.001)
@@ -175,7 +175,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
   checkout.openTab = async (tabOptions = {}) => {
     const context = await (await openBrowser()).newContext({ viewport: { width: 1280, height: 900 }, ...tabOptions })
     const tab = Object.assign(await context.newPage(), { faults: [] as string[] })
-    const own = [new URL(checkout.publicUrl).origin, new URL(checkout.shopUrl).origin, ...(options.origins ?? [])]
+    const own = [new URL(checkout.publicUrl).origin, new URL(checkout.storeUrl).origin, ...(options.origins ?? [])]
     tab.on('pageerror', (error) => tab.faults.push(`script: ${error.message}`))
     tab.on('dialog', (dialog) => {
       tab.faults.push(`dialog: ${dialog.message()}`)

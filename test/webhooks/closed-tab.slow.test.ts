@@ -23,7 +23,7 @@ const TWO_CALLS_MS = 7_000
  * and completes the order. It completes an order again even if it is complete already, like the public WHMCS module,
  * which credits an invoice twice. It redirects the visitor whatever the result.
  */
-async function startShop({ mid, key }: NewMerchant) {
+async function startStore({ mid, key }: NewMerchant) {
   const completed: string[] = []
   const returned: string[] = []
   /** Number of status checks to lose next, by order. */
@@ -59,26 +59,26 @@ async function startShop({ mid, key }: NewMerchant) {
 
 let db: Database
 let databaseUrl: string
-let shop: Awaited<ReturnType<typeof startShop>>
+let store: Awaited<ReturnType<typeof startStore>>
 let merchant: NewMerchant
 beforeAll(async () => {
   ;({ url: databaseUrl, db } = await createTestDatabase())
   merchant = await newMerchant(db)
   await createEndpoints(db).setReturnUrlCallback(merchant.mid, true, new Date())
-  shop = await startShop(merchant)
+  store = await startStore(merchant)
 })
-afterAll(() => shop.close())
+afterAll(() => store.close())
 
 async function start(): Promise<ServerProcess> {
   const service = await startServerProcess(databaseUrl, ENVIRONMENT)
-  shop.requests(service)
+  store.requests(service)
   return service
 }
 
 /** Creates and pays an order whose customer has closed the tab. */
 async function pay(service: ServerProcess, order_id: string) {
   const headers = { authorization: basic(merchant.key), 'content-type': FORM }
-  const fields = intentFields(merchant.mid, { order_id, redirect_url: shop.returnUrl(order_id) })
+  const fields = intentFields(merchant.mid, { order_id, redirect_url: store.returnUrl(order_id) })
   const created = await fetch(`${service.url}${ORDER}`, { method: 'POST', headers, body: form(fields) })
   const { data } = (await created.json()) as { data: { orderId: string } }
   const body = notification(data.orderId, { UTR: newUtr() })
@@ -86,23 +86,23 @@ async function pay(service: ServerProcess, order_id: string) {
   expect((await fetch(`${service.url}${NOTIFY}`, { method: 'POST', headers: signed, body })).status).toBe(200)
 }
 
-const calls = (order: string) => shop.returned.filter((one) => one === order).length
+const calls = (order: string) => store.returned.filter((one) => one === order).length
 
 describe('an order whose tab was closed after the payment', () => {
   it('is completed once by a return-URL callback, even after the service was killed', async () => {
     const first = await start()
     await pay(first, '1001')
     await pay(first, '1002')
-    shop.lost.set('1002', 1)
+    store.lost.set('1002', 1)
     await first.killHard()
     const second = await start()
     try {
       await pay(second, '1003')
       // This customer's browser returns immediately.
-      await fetch(shop.returnUrl('1003'), { redirect: 'manual' })
-      await until('all orders are complete', () => shop.completed.length >= 3)
+      await fetch(store.returnUrl('1003'), { redirect: 'manual' })
+      await until('all orders are complete', () => store.completed.length >= 3)
       await new Promise((resolve) => setTimeout(resolve, TWO_CALLS_MS))
-      expect(shop.completed.toSorted()).toEqual(['1001', '1002', '1003'])
+      expect(store.completed.toSorted()).toEqual(['1001', '1002', '1003'])
       expect(['1001', '1002', '1003'].map(calls)).toEqual([1, 2, 1])
     } finally {
       await second.stop()

@@ -266,11 +266,11 @@ describe('a return-URL callback', () => {
   const dueNow = async () =>
     (await createDeliveries(service.db).findPending(1_000, service.clock.now())).filter((one) => one.mid === mid)
 
-  const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
+  const store = () => `${receiver.url}${path}?order=7&key=a%20b`
 
   it('is sent to the redirect_url 10 s after the payment, like a request of the customer’s browser', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
-    const orderId = await newOrder({ redirect_url: shop() })
+    const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId, { status: 'FAIL', UTR: '1' })
     await pay(orderId)
     service.clock.advance(9)
@@ -289,7 +289,7 @@ describe('a return-URL callback', () => {
   ])('with the response %i is repeated until checkPaymentStatus has returned SUCCESS', async (status, headers) => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     receiver.responses.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
-    const orderId = await newOrder({ redirect_url: shop() })
+    const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId)
     service.clock.advance(10)
     await settled(orderId, 1)
@@ -308,7 +308,7 @@ describe('a return-URL callback', () => {
 
   it('is not sent if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
-    const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
+    const orderId = await newOrder({ redirect_url: store(), order_id: 'ORDER-7' })
     expect(await checkStatus('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
     await pay(orderId)
     expect((await deliveryOf(orderId)).due_at).not.toBeNull()
@@ -321,7 +321,7 @@ describe('a return-URL callback', () => {
 
   it('is sent if the caller of checkPaymentStatus disconnected before the response', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
-    const orderId = await newOrder({ redirect_url: shop() })
+    const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId)
     const { port } = new URL(await service.app.listen({ host: '127.0.0.1', port: 0 }))
     const lock = await service.db.connect()
@@ -365,7 +365,7 @@ describe('a return-URL callback', () => {
   it('is not sent for merchants who disabled or never enabled return-URL callbacks', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     await createEndpoints(service.db).setReturnUrlCallback(mid, false, service.clock.now())
-    const orderId = await newOrder({ redirect_url: shop() })
+    const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId)
     expect(await deliveryOf(orderId)).toBeUndefined()
   })

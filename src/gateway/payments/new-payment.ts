@@ -12,7 +12,7 @@ import {
   text,
   textRule,
 } from '../../platform/fields.ts'
-import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../../platform/money.ts'
+import { lenientAmount, orderAmount, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 
 const REDIRECT_RULE = 'must be an absolute http or https URL of at most 2048 characters, without user and password'
@@ -104,7 +104,7 @@ function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
     both = {
       strict: NewPayment.extend({ amount: orderAmount(maxAmount) }),
       // Merchants with the input `shop` may send amounts with paise, and mobile numbers in other notations.
-      shop: NewPayment.extend({ amount: shopAmount(maxAmount), customer_mobile: mobileAsWritten }),
+      shop: NewPayment.extend({ amount: lenientAmount(maxAmount), customer_mobile: mobileAsWritten }),
     }
     schemas.set(maxAmount, both)
   }

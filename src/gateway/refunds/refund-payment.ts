@@ -3,7 +3,7 @@ import type { Pools } from '../../platform/db/pool.ts'
 import { operation, success } from '../../platform/http/operation.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
 import type { SerializeByKey } from '../../platform/http/turns.ts'
-import { HIGHEST_MAX_RUPEES, orderAmount, shopRefund } from '../../platform/money.ts'
+import { HIGHEST_MAX_RUPEES, lenientRefund, orderAmount } from '../../platform/money.ts'
 import type { Intents } from '../payments/intents.ts'
 import { note } from '../payments/new-payment.ts'
 import { WHICH_PAYMENT } from '../payments/payment-status.ts'
@@ -25,7 +25,7 @@ const NewRefund = WHICH_PAYMENT.schema.extend({
   note: note(100, 3).meta({ description: 'The reason for the refund. Line breaks become spaces.' }),
 })
 
-const ShopRefund = NewRefund.extend({ amount: shopRefund.optional() })
+const LenientRefund = NewRefund.extend({ amount: lenientRefund.optional() })
 
 const EXAMPLE = { ...WHICH_PAYMENT.example, refund_id: 'DEMO-1-R1', note: 'One cup was cold' }
 
@@ -43,7 +43,7 @@ export const refundPayment = operation({
     name: 'NewRefund',
     schema: NewRefund,
     schemaFor: ({ caller }) =>
-      caller.kind === 'merchant' && caller.merchant.input === 'shop' ? ShopRefund : NewRefund,
+      caller.kind === 'merchant' && caller.merchant.input === 'shop' ? LenientRefund : NewRefund,
     // An empty amount is rejected, because it may be an error of the merchant's server and would refund the whole
     // payment.
     notEmpty: 'amount',

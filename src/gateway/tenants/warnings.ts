@@ -23,7 +23,7 @@ const HANDLES_OF_WALLETS = {
 const PRIVATE_HANDLES = new Set(Object.values(HANDLES_OF_WALLETS).flat())
 
 /** UPI addresses that Paytm assigns to online merchants under the handles of private persons. */
-const SHOP_UNDER_PRIVATE_HANDLE = /^paytm[.-]/
+const STORE_UNDER_PRIVATE_HANDLE = /^paytm[.-]/
 
 /**
  * UPI addresses that PhonePe and Paytm assign to small merchants for the QR at their counter. Source: NPCI, circular OC
@@ -86,5 +86,5 @@ export function merchantWarnings({ mcc, vpa, acquirer, maxAmount }: Warned) {
 
 function looksPrivate(vpa: string): boolean {
   if (MOBILE_NUMBER.test(vpa)) return true
-  return PRIVATE_HANDLES.has(vpa.slice(vpa.indexOf('@') + 1)) && !SHOP_UNDER_PRIVATE_HANDLE.test(vpa)
+  return PRIVATE_HANDLES.has(vpa.slice(vpa.indexOf('@') + 1)) && !STORE_UNDER_PRIVATE_HANDLE.test(vpa)
 }

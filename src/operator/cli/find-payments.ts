@@ -11,7 +11,7 @@ import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { toRefundData } from '../../gateway/refunds/refund.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts'
-import { shopAmountText } from '../../platform/money.ts'
+import { lenientAmountText } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
 import { command } from './command.ts'
 import { type Data, document, Money, type RecordData, record, table } from './data.ts'
@@ -26,7 +26,7 @@ const Search = z
     utr: pastedUtr.optional(),
     orderId: ourOrderId.optional(),
     merchantOrderId: text(64).optional(),
-    amount: shopAmountText.optional(),
+    amount: lenientAmountText.optional(),
     on: dayText.optional(),
     mid: identifier.optional(),
   })

@@ -20,7 +20,7 @@ import {
   text,
   UTR_RULE,
 } from '../../platform/fields.ts'
-import { counted, shopAmountText } from '../../platform/money.ts'
+import { counted, lenientAmountText } from '../../platform/money.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
@@ -51,7 +51,7 @@ export const paymentCommands = [
     schema: z.object({
       orderId: ourOrderId,
       utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
-      amount: shopAmountText,
+      amount: lenientAmountText,
       paidAt: momentText.optional(),
       note: text(255).optional(),
       double: z.boolean().default(false),

@@ -7,7 +7,7 @@ import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from 
 import { isLeftToPerson, listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
-import { shopRefund, toIndianText } from '../../platform/money.ts'
+import { lenientRefund, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { document, Money, type RecordData, record, table } from './data.ts'
@@ -49,7 +49,7 @@ export const refundCommands = [
       .object({
         orderId: ourOrderId.optional(),
         exception: exceptionId.optional(),
-        amount: shopRefund.optional(),
+        amount: lenientRefund.optional(),
         note: text(100, 3).optional(),
       })
       .refine(

@@ -142,7 +142,7 @@ function startTraffic(url: string, { merchant, partner }: Tenant) {
     const rows = response.status === 200 ? JSON.parse(response.text).data.length : 0
     lists.push({ ...response, text: '', startedAt, rows, expected })
   }
-  const shop = async () => {
+  const store = async () => {
     for (let i = 1; going; i++) {
       const [orderId, startedAt] = [randomUUID(), performance.now()]
       creates.push({ ...(await create(orderId)), startedAt, orderId })
@@ -156,7 +156,7 @@ function startTraffic(url: string, { merchant, partner }: Tenant) {
       await sleep(LONG_LIST_PAUSE_MS)
     }
   }
-  const underWay = Promise.all([accountant(), ...Array.from({ length: CLIENTS }, shop)])
+  const underWay = Promise.all([accountant(), ...Array.from({ length: CLIENTS }, store)])
   return {
     create,
     async end() {

@@ -27,7 +27,7 @@ const SINGLES = 540
 const KILLS = 20
 const KILL_EVERY_MS = 2_000
 const DATABASE_KILLS = 5
-const SHOPS_AT_ONCE = 16
+const CONCURRENT_MERCHANTS = 16
 const MERCHANTS = 4
 const RETRY_MS = 250
 /** Faults of refund calls. A rejected call has no effect; one that arrives later is not listed until then. */
@@ -201,7 +201,7 @@ async function takePayments(bank: FakeSetu, merchants: NewMerchant[], url: strin
   const client = createHttpClient()
   const numbers = Array.from({ length: PAYMENTS }, (_, number) => number)
   const orders: Order[] = []
-  await forEach(numbers, SHOPS_AT_ONCE, async (number) => {
+  await forEach(numbers, CONCURRENT_MERCHANTS, async (number) => {
     const merchant = merchants[number % merchants.length] as NewMerchant
     const response = await client.send(url, createRequest(merchant, { order_id: `order-${number}` }))
     const orderId = createdOrderId(response)
@@ -230,7 +230,7 @@ async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
       await Promise.all(Array.from({ length: STORM }, (_, number) => refund(order, `storm-${number}`, part)))
       await sleep((KILLS * KILL_EVERY_MS) / STORMS)
     }),
-    forEach(singles, SHOPS_AT_ONCE, async (order, number) => {
+    forEach(singles, CONCURRENT_MERCHANTS, async (order, number) => {
       await sleep(Math.max(0, begin + number * pauseMs - performance.now()))
       if (number % 2 === 0) return refund(order, 'full', undefined)
       await refund(order, 'part', Math.ceil(order.paise / 2))

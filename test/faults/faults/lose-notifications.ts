@@ -11,7 +11,7 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, ms } from '../verdict.ts'
 
 const PAYMENTS = 2_000
-const SHOPS_AT_ONCE = 16
+const CONCURRENT_MERCHANTS = 16
 /** Pause before a merchant repeats an order that got 503 or no response. */
 const RETRY_MS = 250
 /** Slow enough that kills and the bank's downtime meet orders in progress. */
@@ -215,7 +215,7 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
 
   const begin = performance.now()
   const names = Array.from({ length: PAYMENTS }, (_, number) => `order-${number}`)
-  const done = forEach(names, SHOPS_AT_ONCE, async (name, number) => {
+  const done = forEach(names, CONCURRENT_MERCHANTS, async (name, number) => {
     await sleep(Math.max(0, begin + (number * 1_000) / ORDERS_PER_SECOND - performance.now()))
     await order(name)
   }).finally(() => client.close())

@@ -85,7 +85,7 @@ const UNTIL_MENDED = ', until fixed'
 /** Disabled by its first response, so it gets no events until it is enabled. */
 const GONE = '410, until fixed'
 
-const SHOPS: { payments: number; endpoints: (keyof typeof CONDUCTS)[] }[] = [
+const MERCHANTS: { payments: number; endpoints: (keyof typeof CONDUCTS)[] }[] = [
   { payments: 4_220, endpoints: ['prompt', 'a second one'] },
   { payments: 1_500, endpoints: ['500 at first'] },
   { payments: 900, endpoints: ['429 at first'] },
@@ -116,8 +116,8 @@ const STORIES: Step[][] = [
   ['WAIT FOR EXPIRY', 'SUCCESS'],
 ]
 
-type Shop = { merchant: NewMerchant; receivers: Receiver[] }
-type Payment = { shop: Shop; orderId: string; finalAt: number; story: Step[] }
+type Merchant = { merchant: NewMerchant; receivers: Receiver[] }
+type Payment = { merchant: Merchant; orderId: string; finalAt: number; story: Step[] }
 
 /**
  * Two instances deliver the events of 10,000 payments to endpoints that fail in every way, while one instance is
@@ -134,17 +134,17 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
   const ops = (...args: string[]) => runBuiltOps(BUILT_OPS, { DATABASE_URL: url, ...environment }, ...args)
   const stand = await startReceivers(CONDUCTS)
   const endpointIds = new Map<Receiver, string>()
-  const shops: Shop[] = []
-  for (const { endpoints } of SHOPS) {
-    const shop: Shop = { merchant: await newMerchant(db), receivers: [] }
+  const shops: Merchant[] = []
+  for (const { endpoints } of MERCHANTS) {
+    const store: Merchant = { merchant: await newMerchant(db), receivers: [] }
     for (const name of endpoints) {
       const receiver = stand.add(name)
-      const added = await ops('webhooks', 'add', '--mid', shop.merchant.mid, '--url', receiver.url)
+      const added = await ops('webhooks', 'add', '--mid', store.merchant.mid, '--url', receiver.url)
       receiver.secrets.push(String(added.secret))
       endpointIds.set(receiver, String(added.id))
-      shop.receivers.push(receiver)
+      store.receivers.push(receiver)
     }
-    shops.push(shop)
+    shops.push(store)
   }
   const startedAt = Date.now()
   const payments = await makePayments()
@@ -219,10 +219,10 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
     const intents = createIntents({ creates: db, requests: db, pages: db }, () => undefined)
     const merchants = createMerchants(db)
     const created: { intent: Intent; payment: Payment }[] = []
-    for (const [number, shop] of shops.entries()) {
-      const merchant = await merchants.find(shop.merchant.mid)
+    for (const [number, store] of shops.entries()) {
+      const merchant = await merchants.find(store.merchant.mid)
       if (merchant === undefined) throw new Error('the merchant was created above')
-      for (let i = 0; i < (SHOPS[number]?.payments ?? 0); i++) {
+      for (let i = 0; i < (MERCHANTS[number]?.payments ?? 0); i++) {
         const story = STORIES[i % STORIES.length] as Step[]
         const minutes = EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES
         const finalAt = startedAt + EXPIRE_FROM_MS + Math.random() * (EXPIRE_UNTIL_MS - EXPIRE_FROM_MS)
@@ -232,7 +232,7 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
           expiryMinutes: EXPIRY_MINUTES,
         })
         const final = createdAt.getTime() + minutes * 60_000
-        created.push({ intent, payment: { shop, orderId: intent.orderId, finalAt: final, story } })
+        created.push({ intent, payment: { merchant: store, orderId: intent.orderId, finalAt: final, story } })
       }
     }
     await forEach(created, 500, ({ intent }) => intents.insert(intent))
@@ -280,12 +280,12 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
         await sleep(RETRY_MS)
       }
     }
-    const live = async ({ shop, orderId, finalAt, story }: Payment) => {
+    const live = async ({ merchant: store, orderId, finalAt, story }: Payment) => {
       for (const step of story) {
         if (step === 'WAIT FOR EXPIRY') {
           if (story.at(-1) !== step) await sleep(Math.max(0, finalAt - Date.now()) + Math.random() * 3_000)
         } else if (step === 'CANCEL') {
-          await insist(() => ({ ...statusRequest(shop.merchant, orderId), path: CANCEL }))
+          await insist(() => ({ ...statusRequest(store.merchant, orderId), path: CANCEL }))
         } else {
           const report = { status: step, UTR: newUtr(), paidAt: new Date().toISOString() }
           await insist(() => reportRequest(orderId, report))
