@@ -148,7 +148,7 @@ export const LIMITS = {
      */
     secondPaymentsOfOrder: 20,
     /** Signed notifications of one acquirer account that are processed concurrently: fewer than `pools.reports`. */
-    atOnceOfAccount: 2,
+    concurrentOfAccount: 2,
     /** Time for which the count of these open exceptions is valid. */
     openCountedMs: 1_000,
   },
@@ -199,7 +199,7 @@ export const LIMITS = {
     /** Concurrent calls to one endpoint from one instance. */
     callsOfEndpoint: 4,
     /** Concurrent calls of one instance, each with a connection: half to endpoints that fail, half to others. */
-    callsAtOnce: 1_000,
+    concurrentCalls: 1_000,
     /** Enabled webhooks of one merchant. For each of them, every payment of the merchant stores a row. */
     ofMerchant: 20,
     /** Endpoints that one poll for scheduled deliveries returns, and expired orders of a merchant in one statement. */
@@ -219,7 +219,7 @@ export const LIMITS = {
     /**
      * Longer lists that are read concurrently, each by another caller. The pool has more connections, for short lists.
      */
-    longAtOnce: 4,
+    concurrentLong: 4,
     /** Longest time for one list, during which PostgreSQL retains every row deleted since the list began. */
     longestMs: 60 * 60 * 1000,
     /**

@@ -54,8 +54,13 @@ export function responsesOf(
   // An operation that returns HTML also returns its errors as HTML.
   const type = response.type === 'text/html' ? response.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
-    const those = failures.filter(({ statusCode }) => String(statusCode) === status)
-    responses[status] = errorResponse(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
+    const ofStatus = failures.filter(({ statusCode }) => String(statusCode) === status)
+    responses[status] = errorResponse(
+      status,
+      ofStatus,
+      type,
+      status === '401' && challenges ? ['www-authenticate'] : [],
+    )
   }
   responses['4XX'] = errorResponse('4XX', HTTP_ERRORS, 'application/json', [])
   if (response.isCacheable) responses['304'] = { description: 'The cached copy is current.', headers }

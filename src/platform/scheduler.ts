@@ -14,7 +14,7 @@ export type JobSource = {
    */
   findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
   /** Most concurrent jobs in this instance. */
-  atOnce: { ofQueue: number; ofGroup: number }
+  concurrency: { ofQueue: number; ofGroup: number }
 }
 
 /** The pending jobs of a merchant or webhook. The queues of a group share the limit `ofGroup`. */
@@ -60,7 +60,7 @@ export function startScheduler(
 
   /** Claims as many pending jobs of the queue as the limits of queue and group still allow. */
   function serve(source: JobSource, queue: Queue) {
-    const { ofQueue, ofGroup } = source.atOnce
+    const { ofQueue, ofGroup } = source.concurrency
     const free = Math.min(ofQueue - countOf(queue.key), ofGroup - countOf(queue.group))
     if (isStopped || free < 1) return
     count(queue, free)
@@ -77,7 +77,7 @@ export function startScheduler(
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
     // In a group that was full, the slot that is now free is left to the next poll, which finds all waiting queues.
-    if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
+    if (goesOn && countOf(queue.group) < source.concurrency.ofGroup - 1) serve(source, queue)
   }
 
   const countOf = (name: string) => counts.get(name) ?? 0

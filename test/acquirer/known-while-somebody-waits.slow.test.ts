@@ -74,10 +74,10 @@ function startInstance() {
 }
 
 /** Runs one second of the scheduler: each queue until it is empty. A killed job is never run. */
-async function lookAndDo({ findQueues, atOnce }: JobSource, isKilled: () => boolean) {
+async function lookAndDo({ findQueues, concurrency }: JobSource, isKilled: () => boolean) {
   const never = new AbortController().signal
   for (const { claim } of await findQueues()) {
-    for (let jobs = await claim(atOnce.ofQueue); jobs.length > 0; jobs = await claim(atOnce.ofQueue)) {
+    for (let jobs = await claim(concurrency.ofQueue); jobs.length > 0; jobs = await claim(concurrency.ofQueue)) {
       await Promise.all(jobs.map((job) => isKilled() || job(never)))
     }
   }

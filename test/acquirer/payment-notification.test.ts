@@ -191,7 +191,7 @@ describe('concurrent notifications', () => {
     const body = notification(orderId)
     const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, body)))
     const { reports: pool } = service.pools
-    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(LIMITS.reports.atOnceOfAccount)
+    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(LIMITS.reports.concurrentOfAccount)
     await newOrder()
     await holder.query('commit')
     holder.release()

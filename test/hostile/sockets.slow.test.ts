@@ -12,7 +12,7 @@ const target = startTarget()
  * arrives.
  */
 const LEAVING = { waitMs: 150 }
-const AT_ONCE = 25
+const CONCURRENCY = 25
 /** A client whose bytes must have been received before it disconnects, on a busy machine too. */
 const BREAKING_OFF = { waitMs: 1_000, reset: true }
 
@@ -96,7 +96,7 @@ describe('bytes on a socket', () => {
     })
     const seen = { responses: 0 }
     await fc.assert(
-      fc.asyncProperty(fc.array(sent, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
+      fc.asyncProperty(fc.array(sent, { minLength: CONCURRENCY, maxLength: CONCURRENCY }), async (all) => {
         const exchanges = await Promise.all(all.map(({ pieces, reset }) => target.raw(pieces, { ...LEAVING, reset })))
         for (const [i, responses] of exchanges.entries()) {
           expectEnvelopes(responses)
@@ -149,7 +149,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
 
   it('returns at most one response per pipelined request, in order', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
+      fc.asyncProperty(fc.array(exchange, { minLength: CONCURRENCY, maxLength: CONCURRENCY }), async (all) => {
         await Promise.all(
           all.map(async ([requests, cuts]) => {
             const responses = await target.raw(inPieces(requests.map(({ text }) => text).join(''), cuts), LEAVING)

@@ -6,7 +6,7 @@ import { startServerProcess } from '../support/server-process.ts'
 import { basic, form, REFUND } from '../support/service.ts'
 
 const ROUNDS = 20
-const AT_ONCE = 250
+const CONCURRENCY = 250
 
 describe.each(CHANGING)('%s', (operation) => {
   it('stores a change with a 200 response and allows repeating one with a 503, whichever statement loses its connection', async () => {
@@ -66,16 +66,16 @@ describe.each(CHANGING)('%s', (operation) => {
   }, 120_000)
 })
 
-it(`stores no refund with a 503 response of ${ROUNDS} × ${AT_ONCE} concurrent refunds of one order over two instances`, async () => {
+it(`stores no refund with a 503 response of ${ROUNDS} × ${CONCURRENCY} concurrent refunds of one order over two instances`, async () => {
   const { service, mid, key, paidOrder } = await startChanges({})
   const instances = await Promise.all([1, 2].map(() => startServerProcess(service.databaseUrl)))
-  const client = createHttpClient({ maxSockets: AT_ONCE })
+  const client = createHttpClient({ maxSockets: CONCURRENCY })
   const headers = { 'content-type': FORM, authorization: basic(key) }
   const statuses: (number | undefined)[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const { order_id, orderId } = await paidOrder()
     const responses = await Promise.all(
-      Array.from({ length: AT_ONCE }, async (_, number) => {
+      Array.from({ length: CONCURRENCY }, async (_, number) => {
         const refund_id = `${order_id}-${number}`
         const body = form({ mid, order_id, refund_id, amount: '1', note: 'One cup was cold' })
         const { url = '' } = instances[number % 2] ?? {}
@@ -96,6 +96,6 @@ it(`stores no refund with a 503 response of ${ROUNDS} × ${AT_ONCE} concurrent r
   client.close()
   await Promise.all(instances.map((instance) => instance.stop()))
   const counts = [200, 409, 503].map((requested) => statuses.filter((status) => status === requested).length)
-  expect(counts.reduce((sum, count) => sum + count)).toBe(ROUNDS * AT_ONCE)
+  expect(counts.reduce((sum, count) => sum + count)).toBe(ROUNDS * CONCURRENCY)
   expect(counts[0]).toBeGreaterThan(0)
 }, 300_000)

@@ -12,15 +12,15 @@ const ALL = DAYS.map((_, ago) => ago)
 /** Counts for a stand-in database: a day N days ago has N orders in its first hour. */
 function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {}) {
   const requested: number[] = []
-  let atOnce = 0
+  let concurrency = 0
   let elapsed = 1
   const readDays = createDayCounts({
     countByHour: async ({ since, hours }) => {
       const ago = Math.floor((NOW.getTime() - since.getTime()) / DAY_MS)
       requested.push(ago)
-      expect(++atOnce).toBe(1)
+      expect(++concurrency).toBe(1)
       await sleep(tookMs)
-      atOnce--
+      concurrency--
       if (fails()) throw new Error('away')
       return Array.from({ length: hours }, (_, hour) => ({ ...NO_ORDERS, orders: hour === 0 ? ago : 0 }))
     },

@@ -4,7 +4,7 @@ import { type Job, type JobSource, type Queue, startScheduler } from '../../src/
 import { until } from '../support/wait.ts'
 
 const LIMITS = { lookIntervalMs: 10, stopMs: 50 }
-const AT_ONCE = { ofQueue: 4, ofGroup: 8 }
+const CONCURRENCY = { ofQueue: 4, ofGroup: 8 }
 
 /** A scheduler over one source, whose queues always have more jobs, with its polls and warnings. */
 function startOver(queues: Queue[], find: JobSource['findQueues'] = async () => queues) {
@@ -15,7 +15,10 @@ function startOver(queues: Queue[], find: JobSource['findQueues'] = async () => 
     return find(isStopped)
   }
   const log = { warn: (_facts: object, message: string) => void warnings.push(message) } as never
-  const { stop } = startScheduler([{ name: 'work', findQueues: counted, atOnce: AT_ONCE }], { log, limits: LIMITS })
+  const { stop } = startScheduler([{ name: 'work', findQueues: counted, concurrency: CONCURRENCY }], {
+    log,
+    limits: LIMITS,
+  })
   return { warnings, looks, stop }
 }
 
@@ -41,9 +44,9 @@ it('the scheduler starts the next job when one is finished, and never exceeds a 
   const { queue, seen } = queueOf(() => sleep(2, true))
   const { stop, looks } = startOver([queue])
   await until('many were done', () => seen.begun > 100)
-  expect(seen.begun).toBeGreaterThan(AT_ONCE.ofQueue * looks.count)
+  expect(seen.begun).toBeGreaterThan(CONCURRENCY.ofQueue * looks.count)
   await stop()
-  expect(seen.most).toBe(AT_ONCE.ofQueue)
+  expect(seen.most).toBe(CONCURRENCY.ofQueue)
 })
 
 it('the scheduler starts jobs of one group of queues although another group has reached its limit of hanging jobs', async () => {
@@ -67,7 +70,7 @@ it('the scheduler starts no more jobs of a queue once one of its jobs has failed
   })
   await until('it has looked often', () => looks.count > 10)
   await stop()
-  expect(seen.begun).toBe(AT_ONCE.ofQueue)
+  expect(seen.begun).toBe(CONCURRENCY.ofQueue)
   expect(new Set(warnings)).toEqual(new Set(['Job failed, or its result was not stored']))
 })
 
@@ -98,7 +101,11 @@ it('the scheduler runs the jobs of one source while the search for pending jobs 
   const log = { warn: () => undefined }
   let isOver: (queues: Queue[]) => void = () => undefined
   const endless = () => new Promise<Queue[]>((resolve) => (isOver = resolve))
-  const sources = [endless, async () => [queue]].map((findQueues) => ({ name: 'work', findQueues, atOnce: AT_ONCE }))
+  const sources = [endless, async () => [queue]].map((findQueues) => ({
+    name: 'work',
+    findQueues,
+    concurrency: CONCURRENCY,
+  }))
   const { stop } = startScheduler(sources, { log, limits: LIMITS })
   await until('the other one is done', () => seen.begun > 0)
   const stopping = stop()

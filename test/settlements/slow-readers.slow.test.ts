@@ -133,7 +133,7 @@ const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: 
 
 it('serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
   stopLooks()
-  for (let i = 0; i < LIMITS.lists.longAtOnce; i++) {
+  for (let i = 0; i < LIMITS.lists.concurrentLong; i++) {
     expect((await send(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
   }
   const partner = await newPartner(service.db, mid)

@@ -3,8 +3,8 @@ import type { JobSource } from '../../src/platform/scheduler.ts'
 /** Runs the pending jobs of these sources like one run of the scheduler, one job after another. */
 export async function runPendingJobs(...sources: JobSource[]): Promise<void> {
   const never = new AbortController().signal
-  for (const { findQueues, atOnce } of sources) {
-    for (const queue of await findQueues()) for (const job of await queue.claim(atOnce.ofQueue)) await job(never)
+  for (const { findQueues, concurrency } of sources) {
+    for (const queue of await findQueues()) for (const job of await queue.claim(concurrency.ofQueue)) await job(never)
   }
 }
 

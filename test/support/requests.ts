@@ -98,7 +98,7 @@ export async function sendWithRetries({ send }: HttpClient, url: string, request
 /** Runs `work` for every item, at most `atOnce` concurrently, and returns the results in order. */
 export async function forEach<Item, Result>(
   items: readonly Item[],
-  atOnce: number,
+  concurrency: number,
   work: (item: Item, index: number) => Promise<Result>,
 ): Promise<Result[]> {
   const results: Result[] = []
@@ -106,6 +106,6 @@ export async function forEach<Item, Result>(
   const takeTurns = async () => {
     for (const [index, item] of entries) results[index] = await work(item, index)
   }
-  await Promise.all(Array.from({ length: atOnce }, takeTurns))
+  await Promise.all(Array.from({ length: concurrency }, takeTurns))
   return results
 }

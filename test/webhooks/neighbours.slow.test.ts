@@ -22,7 +22,7 @@ beforeAll(async () => {
   service = await startService({
     webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
     limits: {
-      webhooks: { lookIntervalMs: 50, callsAtOnce: CALLS },
+      webhooks: { lookIntervalMs: 50, concurrentCalls: CALLS },
       outbound: { merchantMs: RESPONSE_MS },
     },
   })

@@ -50,7 +50,7 @@ export function acquirerQueues<Pending>(
   }
   return {
     name,
-    atOnce: { ofQueue: concurrentJobs / 4, ofGroup: concurrentJobs },
+    concurrency: { ofQueue: concurrentJobs / 4, ofGroup: concurrentJobs },
     async findQueues() {
       const queues: Queue[] = []
       for (const pending of await findPending(now())) {

@@ -207,7 +207,7 @@ export type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & {
  * account that is set up. `app` must be a scope of its own, because of its error handler.
  */
 export function acceptNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
-  const placeFor = createPlaces(limits.reports.atOnceOfAccount)
+  const placeFor = createPlaces(limits.reports.concurrentOfAccount)
   // Registers each route with a trailing slash too: operators enter the address by hand at the acquirer, whose server
   // cannot correct a 404.
   app.addHook('onRoute', (route) => {

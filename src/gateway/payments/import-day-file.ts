@@ -15,7 +15,7 @@ import { createReports, type Recorded, type Reports } from './reports.ts'
 const BATCH_LINES = 2_000
 
 /** Lines that are recorded concurrently, each in its own transaction. */
-const LINES_AT_ONCE = 8
+const LINES_PER_BATCH = 8
 
 /** Numbers of lines. The line of a late payment is included twice: as recorded, and as an exception. */
 export type DailyReportResult = {
@@ -255,7 +255,7 @@ async function recordLines(reports: Reports, lines: readonly Line[], now: () => 
     for (const line of all) recorded.push(await reports.record(line, { source: 'day file', now }))
   }
   // The concurrent loops share one iterator, so that each line is recorded once.
-  await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))
+  await Promise.all(Array.from({ length: LINES_PER_BATCH }, () => recordAll(alone)))
   await recordAll(lines.filter((line) => !isAlone(line)))
   return recorded
 }

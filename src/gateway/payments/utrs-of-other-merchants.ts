@@ -30,7 +30,7 @@ export function comparisonJobs(
 
   return {
     name: 'UTRs of other merchants',
-    atOnce: { ofQueue: 1, ofGroup: 1 },
+    concurrency: { ofQueue: 1, ofGroup: 1 },
     async findQueues(isStopped = () => false) {
       const until = now().getTime()
       // The absolute difference is compared, because the clock may have been set back.

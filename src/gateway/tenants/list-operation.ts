@@ -156,7 +156,7 @@ async function sendList(
   // others.
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
-  if (longReaders.size >= limits.lists.longAtOnce) throw unavailable()
+  if (longReaders.size >= limits.lists.concurrentLong) throw unavailable()
   const checkRight = async () => {
     const key = await findKey(request.publicKey as string)
     if (key === undefined) throw forbidden()

@@ -42,7 +42,7 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
 
   return {
     name: 'webhooks',
-    atOnce: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
+    concurrency: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.concurrentCalls / 2 },
     async findQueues() {
       // Other instances deliver to endpoints for which this instance cannot sign.
       const due = (await findPending()).filter((endpoint) => secretsOf(endpoint) !== undefined)

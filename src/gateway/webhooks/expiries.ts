@@ -51,7 +51,7 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
   return {
     name: 'expired orders',
     // The number of connections in the pool is the effective limit of the group.
-    atOnce: { ofQueue: 1, ofGroup: lookedAt },
+    concurrency: { ofQueue: 1, ofGroup: lookedAt },
     async findQueues(isStopped = () => false) {
       await saveNewOrders(isStopped)
       const { rows } = await db.query<{ mid: string }>(

@@ -114,7 +114,7 @@ const IN_TIME = { query_timeout: SILENCE_MS } as object
 const inTime = (text: string) => ({ text, ...IN_TIME })
 
 /** Lines that are converted to JSON in one step. More lines would use more memory and block the event loop longer. */
-const LINES_AT_ONCE = 250
+const LINES_PER_BATCH = 250
 
 /**
  * Yields at most LINES_AT_ONCE lines at a time. Calls `onSilence`, which must close the connection, if no bytes arrive
@@ -132,7 +132,7 @@ async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<s
       // Latin 1 preserves the bytes until a record is built, because a chunk may stop within a UTF-8 character.
       const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
       begun = lines.pop() as string
-      for (let i = 0; i < lines.length; i += LINES_AT_ONCE) yield lines.slice(i, i + LINES_AT_ONCE)
+      for (let i = 0; i < lines.length; i += LINES_PER_BATCH) yield lines.slice(i, i + LINES_PER_BATCH)
       silence = setTimeout(onSilence, SILENCE_MS)
     }
   } finally {

@@ -28,7 +28,7 @@ import {
 } from './history.ts'
 
 /** Concurrent histories and status checks per time, below the limit of calls to an acquirer. */
-const AT_ONCE = 32
+const CONCURRENCY = 32
 
 /**
  * Result of an order: the status returned to the merchant, the response to each step, the stored rows, and the times
@@ -62,7 +62,7 @@ export async function createPlayer(bank: Bank) {
       const madeAt = now().getTime()
       const first = played
       played += histories.length
-      const orders = await forEach(histories, AT_ONCE, async (history, index) => {
+      const orders = await forEach(histories, CONCURRENCY, async (history, index) => {
         // An order has its own UTRs, which are the same at every acquirer.
         return {
           history,
@@ -75,7 +75,7 @@ export async function createPlayer(bank: Bank) {
       for (const at of INSTANTS) {
         clock.set(new Date(madeAt + at * 1000).toISOString())
         if (at === OVER_SECONDS) await runPendingJobs(expiries)
-        await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
+        await forEach(orders, CONCURRENCY, async ({ history, ...order }) => {
           for (const step of history.steps) if (step.at === at) order.responses.push(await take(order, step))
         })
         // At other banks, on-demand status checks are skipped, because they would find payments before these are
@@ -189,7 +189,7 @@ export async function createPlayer(bank: Bank) {
     ])
     const stored = new Map(orderIds.map((orderId) => [orderId, [] as string[]]))
     for (const { orderId, line } of rows) stored.get(orderId)?.push(line)
-    return forEach(orders, AT_ONCE, async ({ orderId, responses, checked }) => {
+    return forEach(orders, CONCURRENCY, async ({ orderId, responses, checked }) => {
       return { reported: await checkStatus(orderId), responses, checked, stored: stored.get(orderId) ?? [] }
     })
   }
@@ -210,7 +210,7 @@ async function runStatusChecks(statusChecks: JobSource): Promise<void> {
   const never = new AbortController().signal
   for (let queues = await statusChecks.findQueues(); queues.length > 0; queues = await statusChecks.findQueues()) {
     for (const queue of queues) {
-      const works = await queue.claim(AT_ONCE)
+      const works = await queue.claim(CONCURRENCY)
       await Promise.all(works.map((work) => work(never)))
     }
   }

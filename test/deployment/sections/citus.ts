@@ -49,7 +49,7 @@ const ORDERS = 500
 const INSTANCES = 2
 const ATTEMPTS = 6
 const PAIRS = 100
-const AT_ONCE = 32
+const CONCURRENCY = 32
 const BEFORE_MS = 3_000
 const AWAY_MS = 6_000
 const AFTER_MS = 4_000
@@ -144,7 +144,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
     })
   const tenants = await newTenants(db, cluster)
   const instances = [await start(0), await start(1)] as [ServerProcess, ServerProcess]
-  const client = createHttpClient({ maxSockets: 2 * AT_ONCE })
+  const client = createHttpClient({ maxSockets: 2 * CONCURRENCY })
   return {
     trial: { deployment, cluster, ownerUrl, db, instances, tenants, client },
     checks: [
@@ -160,7 +160,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
 async function storm({ instances, tenants, client, db }: CitusTrial): Promise<Check[]> {
   const creates = tenants.map(({ merchant }) => createRequest(merchant))
   const attempts = Array.from({ length: ORDERS * ATTEMPTS }, (_, i) => i)
-  const responses = await forEach(attempts, AT_ONCE, (i) => {
+  const responses = await forEach(attempts, CONCURRENCY, (i) => {
     const order = Math.floor(i / ATTEMPTS)
     const create = creates[order % creates.length] as (typeof creates)[number]
     const { url } = instances[i % INSTANCES] as ServerProcess
@@ -184,7 +184,7 @@ async function storm({ instances, tenants, client, db }: CitusTrial): Promise<Ch
 async function payments({ instances, tenants, client }: CitusTrial): Promise<Check[]> {
   const results = await forEach(
     Array.from({ length: PAIRS }, (_, i) => i),
-    AT_ONCE / 4,
+    CONCURRENCY / 4,
     async (i) => {
       const { merchant } = tenants[i % tenants.length] as Tenant
       const create = createRequest(merchant)

@@ -14,7 +14,7 @@ import { type Finding, judge } from '../verdict.ts'
 const READERS = 1_000
 /** Readers before memory is measured: in a test with 3,000, only the first 1,000 made the heap grow. */
 const WARM_UP = 1_000
-const AT_ONCE = 4
+const CONCURRENCY = 4
 /** More rows than the buffers between PostgreSQL and a client that reads nothing can store. */
 const ROWS = 40_000
 const GROWTH_LIMIT_MB = 40
@@ -25,7 +25,7 @@ export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'gone', ROWS)
   const { mid } = tenant.merchant
   // Each partner may read one long list at a time.
-  const partners = await Promise.all(Array.from({ length: AT_ONCE }, () => newPartner(db, mid)))
+  const partners = await Promise.all(Array.from({ length: CONCURRENCY }, () => newPartner(db, mid)))
   const lists = partners.map((partner) => longList(partner, mid))
   const service = await startService(url)
   const load = startLoad(() => service.url, tenant, { without: 'long list' })

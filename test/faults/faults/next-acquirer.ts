@@ -22,7 +22,7 @@ const SERVING_MS = [200, 1_200] as const
 const RETRY_MS = 1_000
 /** One in this many orders is sent twice concurrently. */
 const CLICKED_TWICE = 5
-const REPEATED_AT_ONCE = 16
+const CONCURRENT_REPEATS = 16
 /** Maximum duration of closing a link. */
 const CLOSING_MS = 3_000
 
@@ -113,7 +113,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   for (const one of CASES) await tryCase(one)
   await tryKills()
   // Every merchant repeats its orders without faults.
-  await forEach(bought, REPEATED_AT_ONCE, send)
+  await forEach(bought, CONCURRENT_REPEATS, send)
   await judgeBooks()
   client.close()
   await service.stop()

@@ -8,9 +8,9 @@ import type { Finding } from '../verdict.ts'
 const ROUNDS = 7
 const ROUND_MS = 2_500
 /** Concurrent creates of the merchant who must not be affected. */
-const CREATES_AT_ONCE = 8
+const CONCURRENT_CREATES = 8
 /** Concurrent creates of the slow bank's merchants, more than the limit. */
-const WAITING_AT_ONCE = 80
+const CONCURRENT_WAITING = 80
 const SLOW_MS = 3_000
 /** Maximum loss of creates of `direct` merchants, by the median of the rounds. */
 const LOSS_LIMIT = 0.1
@@ -58,12 +58,12 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   /** Returns the other merchant's creates per millisecond. */
   async function round(isBankChecked: boolean): Promise<number> {
     const until = performance.now() + ROUND_MS
-    const bankLoad = isBankChecked ? Array.from({ length: WAITING_AT_ONCE }, () => repeat(until, checkAtBank)) : []
+    const bankLoad = isBankChecked ? Array.from({ length: CONCURRENT_WAITING }, () => repeat(until, checkAtBank)) : []
     // Waits until the bank's orders are in progress.
     await sleep(isBankChecked ? 200 : 0)
     const before = direct.length
     const startedAt = performance.now()
-    await Promise.all(Array.from({ length: CREATES_AT_ONCE }, () => repeat(until, create)))
+    await Promise.all(Array.from({ length: CONCURRENT_CREATES }, () => repeat(until, create)))
     const rate = (direct.length - before) / (performance.now() - startedAt)
     await Promise.all(bankLoad)
     return rate

@@ -21,7 +21,7 @@ import { type Finding, ms } from '../verdict.ts'
 
 const EXPIRY_MINUTES = 15
 const PAYMENTS_PER_SECOND = 110
-const PAYMENTS_AT_ONCE = 48
+const CONCURRENT_PAYMENTS = 48
 const RETRY_MS = 250
 const SERVICE_KILLS = 10
 const SERVICE_KILL_EVERY_MS = 9_000
@@ -296,7 +296,7 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
     }
     const began = performance.now()
     const waiting: Promise<void>[] = []
-    await forEach(payments, PAYMENTS_AT_ONCE, async (payment, number) => {
+    await forEach(payments, CONCURRENT_PAYMENTS, async (payment, number) => {
       await sleep(Math.max(0, began + (number * 1_000) / PAYMENTS_PER_SECOND - performance.now()))
       const done = live(payment)
       // Orders that wait for an expiry do not use the concurrency of the others.

@@ -13,7 +13,7 @@ const RUNS = 20
 const QUEUE = 300
 const SLOW_MS = 1_000
 const LOOK_MS = 1_000
-const AT_ONCE = 8
+const CONCURRENCY = 8
 /** Limits for another merchant of the same acquirer; for another acquirer every run must stay within the first. */
 const LIMITS_MS = { median: 3_000, most: 10_000 }
 /** A refund of ₹1. */
@@ -42,7 +42,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const strangers = [await newOfSetu(), await newOfSetu()]
   const queue = await forEach(
     Array.from({ length: QUEUE }, (_, number) => strangers[number % 2] as NewMerchant),
-    AT_ONCE,
+    CONCURRENCY,
     async (merchant) => ({ mid: merchant.mid, orderId: await create(merchant) }),
   )
   // Pays 40 orders: their ₹1 refunds are the queue of refunds, the other orders that of status checks.
@@ -124,7 +124,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   async function fillRefunds() {
     const { rows } = await db.query('select count(*)::integer as waiting from refunds where due_at <= now()')
     const missing = Array.from({ length: QUEUE - rows[0].waiting }, (_, number) => paid[number % paid.length])
-    await forEach(missing, AT_ONCE, async (order) => order && refund(order))
+    await forEach(missing, CONCURRENCY, async (order) => order && refund(order))
   }
 
   async function sendRefund(other: Other): Promise<number> {
