@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
-import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-daily-report.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { ERASED_COLUMNS, eraseCustomers } from '../../src/gateway/payments/forget-customers.ts'
+import { ERASED_COLUMNS, eraseCustomers } from '../../src/gateway/payments/erase-customers.ts'
 import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 import { chapterText, guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
@@ -50,7 +50,7 @@ describe('fields of createPaymentIntent', () => {
     await eraseCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
     const saved = JSON.stringify(await rowOf(orderId))
     const left = Object.entries(CANARY_CUSTOMER).flatMap(([name, value]) => (saved.includes(value) ? [name] : []))
-    expect(left, 'not forgotten: see FORGOTTEN_COLUMNS in src/gateway/payments/forget-customers.ts').toEqual([])
+    expect(left, 'not forgotten: see FORGOTTEN_COLUMNS in src/gateway/payments/erase-customers.ts').toEqual([])
   })
 })
 
@@ -66,7 +66,7 @@ it('every column of payment_intents is listed as retained or erased by forget-cu
       where table_schema = 'public' and table_name = 'payment_intents'`,
   )
   const help =
-    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or in KEPT_COLUMNS above'
+    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/erase-customers.ts, or in KEPT_COLUMNS above'
   expect([...RETAINED_COLUMNS, ...ERASED_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
+import { importDailyReport } from '../../src/gateway/payments/import-daily-report.ts'
 import { comparisonJobs } from '../../src/gateway/payments/utrs-of-other-merchants.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'

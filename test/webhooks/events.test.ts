@@ -5,9 +5,9 @@ import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
 import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { runPendingJobs } from '../support/due-jobs.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
+import { runPendingJobs } from '../support/pending-jobs.ts'
 import {
   CANCEL,
   form,

@@ -5,7 +5,7 @@ import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { runPendingJobs } from '../support/due-jobs.ts'
+import { runPendingJobs } from '../support/pending-jobs.ts'
 
 // Orders and deliveries of years, of which few are pending. Whatever statistics PostgreSQL has, the statements that
 // run every second must read only pending rows.

@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { JobSource, Queue } from '../../platform/scheduler.ts'
-import type { PendingMerchant } from '../payments/due-merchants.ts'
+import type { PendingMerchant } from '../payments/pending-merchants.ts'
 import type { AcquirerClient } from './client.ts'
 
 /** Returns the client of an acquirer account; undefined if the account cannot run the job. */

@@ -1,5 +1,5 @@
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
-import type { StatusCheckRules } from '../payments/enquiry-times.ts'
+import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerClient } from './client.ts'
 import type { Notifications } from './notification.ts'

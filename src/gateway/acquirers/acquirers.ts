@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
-import type { StatusCheckRules } from '../payments/enquiry-times.ts'
+import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'

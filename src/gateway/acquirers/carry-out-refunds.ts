@@ -1,7 +1,7 @@
 import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
-import type { PendingRefund, PendingRefunds } from '../refunds/due-refunds.ts'
+import type { PendingRefund, PendingRefunds } from '../refunds/pending-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'

@@ -1,7 +1,7 @@
 import { internalError, paymentClosed, unavailable } from '../../errors.ts'
 import type { Pools } from '../../platform/db/pool.ts'
 import { operation } from '../../platform/http/operation.ts'
-import type { Waiting } from '../payments/enquiries.ts'
+import type { Waiting } from '../payments/status-checks.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { errorPage, pageHeaders, pageState, payPageText } from './page.ts'
 import { refundsInSandbox } from './simulate.ts'

@@ -1,7 +1,7 @@
 import { badRequest, orderNotFound, paymentSuccessful } from '../../errors.ts'
 import { operation } from '../../platform/http/operation.ts'
+import type { SerializeByKey } from '../../platform/http/serialize.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
-import type { SerializeByKey } from '../../platform/http/turns.ts'
 import type { LinkedOrder } from '../acquirers/client.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Intents } from './intents.ts'

@@ -2,9 +2,9 @@ import { badRequest, orderNotFound, unavailable } from '../../errors.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { WaitForDatabase } from '../../platform/http/time-limits.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import type { Waiting } from './enquiries.ts'
 import type { Intents } from './intents.ts'
 import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMENT } from './payment-status.ts'
+import type { Waiting } from './status-checks.ts'
 
 export const checkPaymentStatus = operation({
   path: '/v1/payments/checkPaymentStatus',

@@ -2,11 +2,11 @@ import { isDistributed } from '../../platform/db/distribution.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
-import { FAILURE_REPORTED, failureReason } from './answered.ts'
-import { statusCheckState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { RETURN_URL_CALLBACK } from './outbox.ts'
 import type { Status } from './outcome.ts'
+import { FAILURE_REPORTED, failureReason } from './reported-status.ts'
+import { statusCheckState, type WaitedFor } from './status-checks.ts'
 
 /** Largest number of look-ups in a batch, which takes PostgreSQL about a millisecond. */
 const BATCH_LOOK_UPS = 100

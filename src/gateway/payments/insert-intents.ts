@@ -5,8 +5,8 @@ import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
-import { firstStatusCheck } from './enquiries.ts'
 import type { Intent } from './intent.ts'
+import { firstStatusCheck } from './status-checks.ts'
 
 /** Largest number of rows in a batch. A batch takes a few milliseconds, for which the next requests wait. */
 const BATCH_ROWS = 200

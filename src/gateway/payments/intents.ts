@@ -1,19 +1,19 @@
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Pools, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import {
-  FAILURE_REPORTED,
-  failureReason,
-  type ReportedStatus,
-  saveReportedStatus,
-  writtenExpiries,
-} from './answered.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './find-payment-status.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { writeDeliveries } from './outbox.ts'
 import { abandonedUntil, EXPIRY_GRACE_MINUTES, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
+import {
+  FAILURE_REPORTED,
+  failureReason,
+  type ReportedStatus,
+  saveReportedStatus,
+  writtenExpiries,
+} from './reported-status.ts'
 import { endUnreadable } from './unreadable.ts'
 
 /** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a rejection. */

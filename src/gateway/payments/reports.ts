@@ -4,7 +4,6 @@ import { LIMITS, type Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { utrOfId } from '../../platform/fields.ts'
-import { FAILURE_REPORTED, writtenExpiries } from './answered.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { insertDeliveries } from './outbox.ts'
@@ -20,6 +19,7 @@ import {
   type ReportSource,
   type StoredPayment,
 } from './outcome.ts'
+import { FAILURE_REPORTED, writtenExpiries } from './reported-status.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
 /**

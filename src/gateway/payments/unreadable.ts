@@ -1,7 +1,7 @@
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
-import { FAILURE_REPORTED } from './answered.ts'
 import { saveException } from './exceptions.ts'
 import { abandonedUntil, OPEN_STATUSES } from './outcome.ts'
+import { FAILURE_REPORTED } from './reported-status.ts'
 
 type Order = { mid: string; orderId: string }
 

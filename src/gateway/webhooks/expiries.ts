@@ -1,7 +1,6 @@
 import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
-import { failureReason, writtenExpiries } from '../payments/answered.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import {
   abandonedUntil,
@@ -10,6 +9,7 @@ import {
   OPEN_STATUSES,
   type Status,
 } from '../payments/outcome.ts'
+import { failureReason, writtenExpiries } from '../payments/reported-status.ts'
 
 /**
  * Minutes from an unpaid order's creation until its status is final: its expiry, 1 minute to a day, plus the grace

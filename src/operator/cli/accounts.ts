@@ -11,9 +11,9 @@ import { counted } from '../../platform/money.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { document, type RecordData, record, table } from './data.ts'
+import { requireKeys } from './encryption-keys.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readText } from './file.ts'
-import { requireKeys } from './sealing-keys.ts'
 
 const Which = z.object({
   account: identifier.refine(

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { LAYOUT_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../../books/settlements/csv.ts'
 import { SUMMED_COLUMNS } from '../../books/settlements/row-money.ts'
-import { dailyReport } from '../../gateway/payments/day-file-format.ts'
+import { dailyReport } from '../../gateway/payments/daily-report-format.ts'
 import { FINAL_STATUSES } from '../../gateway/payments/outcome.ts'
 import { DATE_FORM_RULE, timeReader } from '../../platform/csv/days.ts'
 import {

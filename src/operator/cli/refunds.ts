@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { createRefund, type RefundResult } from '../../gateway/refunds/create-refund.ts'
-import { retryRefund } from '../../gateway/refunds/due-refunds.ts'
+import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
 import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
 import { isLeftToPerson, listRefunds } from '../../gateway/refunds/store.ts'

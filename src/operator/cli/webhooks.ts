@@ -20,8 +20,8 @@ import { createOutboundClient, urlError } from '../../platform/outbound/http-cli
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, command } from './command.ts'
 import { document, record, table } from './data.ts'
+import { requireKeys } from './encryption-keys.ts'
 import { CommandError } from './errors.ts'
-import { requireKeys } from './sealing-keys.ts'
 
 const HOUR_MS = 60 * 60_000
 /** Period in which both secrets sign, because a merchant may not update all its servers at the same time. */

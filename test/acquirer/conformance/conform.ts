@@ -1,9 +1,9 @@
 import { beforeAll, describe, it } from 'vitest'
 import type { AcquirerName, Driver, Stage } from './driver.ts'
-import { STATUS_CHECKS } from './enquiries.ts'
 import { LINK_FAULTS, LINK_HANGS, LINKS } from './links.ts'
 import { NOTIFICATIONS } from './notifications.ts'
 import { REFUNDS } from './refunds.ts'
+import { STATUS_CHECKS } from './status-checks.ts'
 
 /**
  * Long time limits, so that a busy machine does not turn a correct response into a 503. Each case runs pending jobs

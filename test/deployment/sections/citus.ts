@@ -65,7 +65,7 @@ const POLL_MS = 100
  */
 const TESTS = [
   'test/reconciliation/reconcile.test.ts',
-  'test/acquirer/enquiries.test.ts',
+  'test/acquirer/status-checks.test.ts',
   'test/acquirer/payment-notification.test.ts',
   'test/db/one-shard.test.ts',
   'test/payments/create-payment-intent.test.ts',

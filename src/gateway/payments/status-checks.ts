@@ -1,10 +1,10 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { findPendingMerchants, type PendingMerchant } from './due-merchants.ts'
-import { mayCheckStatus, type StatusCheckRules, type StatusCheckState } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
+import { findPendingMerchants, type PendingMerchant } from './pending-merchants.ts'
 import { findMerchant } from './reports.ts'
+import { mayCheckStatus, type StatusCheckRules, type StatusCheckState } from './status-check-times.ts'
 
 /**
  * Seconds from an intent's expiry to the status checks that are always scheduled, unless a final status is reported

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { findPendingMerchants, type PendingMerchant } from '../payments/due-merchants.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
+import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
 import type { Refund, RefundName } from './refund.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type DailyReportResult, importDailyReport } from '../../src/gateway/payments/import-day-file.ts'
+import { type DailyReportResult, importDailyReport } from '../../src/gateway/payments/import-daily-report.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { CsvFileError } from '../../src/platform/csv/csv.ts'
 import { MOMENT_RULE } from '../../src/platform/time.ts'

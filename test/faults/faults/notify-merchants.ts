@@ -14,9 +14,9 @@ import { CANCEL, forEach, newPayment, statusRequest } from '../../support/reques
 import { BUILT_OPS, type ServerProcess } from '../../support/server-process.ts'
 import { type NewMerchant, newMerchant } from '../../support/tenants.ts'
 import { progress } from '../../support/workspace.ts'
+import { type Notified, undelivered } from '../notified.ts'
 import { type Conduct, type Receiver, startReceivers } from '../receivers.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
-import { type Notified, undelivered } from '../told.ts'
 import { type Finding, ms } from '../verdict.ts'
 
 const EXPIRY_MINUTES = 15
