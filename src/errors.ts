@@ -41,8 +41,8 @@ export class Failure extends Error {
 }
 
 /**
- * Error of a call to an acquirer: `refused` is a configuration error that the operator must fix; the content of a `bad
- * answer` must not be used; `unavailable` is temporary. `facts` are logged. A waiting caller gets 503.
+ * Error of a call to an acquirer: `refused` is a configuration error that the operator must fix; the content of
+ * a `bad answer` must not be used; `unavailable` is temporary. `facts` are logged. A waiting caller gets 503.
  */
 export class AcquirerError extends Error {
   readonly outcome: 'refused' | 'bad answer' | 'unavailable'

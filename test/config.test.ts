@@ -87,7 +87,7 @@ describe('the configuration', () => {
     ['PhonePe', 'PHONEPE_API_URL', 'https://api-preprod.phonepe.com/apis/pg-sandbox'],
     ['Setu', 'SETU_API_URL', 'https://umap-uat-core.setu.co'],
   ])(
-    'the service does not start with the sandbox of %s in production, in any spelling of its host',
+    'the service does not start with the sandbox of %s in production, however its host is written',
     (_name, variable, url) => {
       const account = {
         ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },

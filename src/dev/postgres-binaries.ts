@@ -13,7 +13,7 @@ export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UT
 
 const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
 
-/** Returns an existing unprivileged user if this process runs as root, because PostgreSQL refuses to run as root. */
+/** Returns an existing unprivileged user if this process runs as root, because PostgreSQL does not run as root. */
 export function serverAccount(): Account {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')

@@ -209,7 +209,7 @@ function sectionsOf(tokens: readonly Token[]): Section[] {
   return sections.filter(({ heading, text }) => heading !== '' || text !== '')
 }
 
-/** The words of tokens. Samples are left out: a search that finds every sample with `curl` helps nobody. */
+/** The words of tokens. Samples are left out: a search for `curl` would otherwise find every sample. */
 function plainText(tokens: readonly Token[] = []): string {
   return tokens
     .map((token) => {

@@ -10,7 +10,7 @@ const TAG_BYTES = 16
 
 /** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish them. */
 export class EncryptionError extends Error {
-  override name = 'SealError'
+  override name = 'EncryptionError'
   constructor() {
     super('a secret cannot be decrypted: WEBHOOK_SEALING_KEY lacks the key that encrypted it, or its row was changed')
   }
@@ -34,7 +34,7 @@ export function encryptSecret([key]: EncryptionKeys, secret: string, owner: stri
 export const contextOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
 /**
- * Throws SealError if the keys lack the one that encrypted, `owner` differs from that of `seal`, or a byte was changed.
+ * Throws EncryptionError if the keys lack the one that encrypted, `owner` differs from that of `encryptSecret`, or a byte was changed.
  */
 export function decryptSecret(keys: EncryptionKeys, encrypted: Uint8Array, owner: string): string {
   for (const key of keys) {
@@ -61,7 +61,7 @@ function open(key: KeyObject, encrypted: Uint8Array, owner: string): string | un
 }
 
 /**
- * Decrypts the secrets of an endpoint. Throws SealError if the current secret cannot be decrypted. An earlier secret
+ * Decrypts the secrets of an endpoint. Throws EncryptionError if the current secret cannot be decrypted. An earlier secret
  * that cannot be decrypted is left out: after a loss of the key, the endpoint works again as soon as it has a new
  * secret.
  */

@@ -18,7 +18,7 @@ export type Responses = { counts: Map<string, number> }
 export const newResponses = (): Responses => ({ counts: new Map() })
 
 /**
- * Opens a connection and counts its responses; `onAnswers` gets the number of responses that started with each chunk.
+ * Opens a connection and counts its responses; `onResponses` gets the number of responses that started with each chunk.
  */
 export function open(
   url: string,

@@ -199,7 +199,7 @@ describe('pages below /docs', () => {
   )
 
   it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/docs/guide.js'])(
-    'the pages below /docs refuse other methods and paths as every address does: %s',
+    'the pages below /docs reject other methods and paths like every address: %s',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([

@@ -44,7 +44,7 @@ export type AnyBank = Pick<FakeSetu, 'goAway' | 'comeBack' | 'sendWaiting' | 'vi
 
 export type AnyPaid = { orderId: string; utr: string; amount: number; paidAt: Date }
 
-/** Opens the fake bank of an acquirer. `questions` is the name of its status call. */
+/** Opens the fake bank of an acquirer. `statusChecks` is the name of its status call. */
 type OpenBank = (db: Database) => Promise<
   Opened<AnyBank> & {
     paid: () => AnyPaid[]

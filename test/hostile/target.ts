@@ -31,7 +31,7 @@ export type Target = {
   post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireResponse>
   /**
    * Sends bytes unchanged, a list of them piece by piece, and returns the bytes received until the connection was
-   * closed: by the service, or by a client that disconnects, normally or by a reset, after `patienceMs` without a byte
+   * closed: by the service, or by a client that disconnects, normally or by a reset, after `waitMs` without a byte
    * from the service.
    */
   raw: (

@@ -264,7 +264,7 @@ describe('classification of addresses', () => {
   })
 })
 
-it('faultOfUrl accepts http and https URLs, and names the error in a malformed URL', () => {
+it('urlError accepts http and https URLs, and names the error in a malformed URL', () => {
   expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(urlError)).toEqual(
     Array(3).fill(undefined),
   )

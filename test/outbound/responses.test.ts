@@ -389,7 +389,7 @@ describe('call to an acquirer with a body', () => {
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
   }
 
-  it('reports a call to an acquirer as unsent if the connection is refused, or the host name is unknown', async () => {
+  it('reports a call to an acquirer as unsent if the host rejects the connection or its name is unknown', async () => {
     expect(await request({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
     expect(await request({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
   })

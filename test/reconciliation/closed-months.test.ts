@@ -41,7 +41,7 @@ const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 
 const bookOn = async (day: string, days: string[]) => (await jsonOn(day, ...days, '--mid', mid)).merchants[0]
 
-/** Stores a payment of ₹200 that was reported on `toldOn`. */
+/** Stores a payment of ₹200 that was reported on `reportedOn`. */
 async function pay(utr: string, day: string, { reportedOn = day, source = 'notification' } = {}): Promise<string> {
   count += 1
   const [paidAt, reportedAt] = [at(day), at(reportedOn)]

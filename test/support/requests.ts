@@ -95,7 +95,7 @@ export async function sendWithRetries({ send }: HttpClient, url: string, request
   }
 }
 
-/** Runs `work` for every item, at most `atOnce` concurrently, and returns the results in order. */
+/** Runs `work` for every item, at most `concurrency` concurrently, and returns the results in order. */
 export async function forEach<Item, Result>(
   items: readonly Item[],
   concurrency: number,

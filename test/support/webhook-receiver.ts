@@ -5,7 +5,7 @@ export type Received = { path: string; method: string; headers: IncomingHttpHead
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-/** Receives the service's requests. A function in `answers`, by path, sends the response; the default is 200. */
+/** Receives the service's requests. A function in `responses`, by path, sends the response; the default is 200. */
 export async function startReceiver() {
   const received: Received[] = []
   const responses = new Map<string, (response: ServerResponse, count: number) => void>()

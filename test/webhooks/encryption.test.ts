@@ -70,7 +70,7 @@ describe('an encrypted secret', () => {
     ]
     expect(new Set(faults.map(({ message }) => message)).size).toBe(1)
     for (const fault of faults) {
-      expect([fault.name, fault.cause]).toEqual(['SealError', undefined])
+      expect([fault.name, fault.cause]).toEqual(['EncryptionError', undefined])
       const shown = inspect(fault, { depth: 10, showHidden: true })
       const hidden = [
         SECRET,

@@ -94,7 +94,7 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
 type Changed = Changeable & { mid: string; utr: string }
 
 /**
- * Separates the rows that change a settlement from those that contradict it, which become `faults`. `changed` contains each
+ * Separates the rows that change a settlement from those that contradict it, which become `errors`. `changed` contains each
  * settlement once, in the state after its last row; `updated` is the number of rows that change one; `today` is the day of the
  * import.
  */

@@ -24,7 +24,7 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
   const { rows } = await client.query<{ deductions: number; amount: Paise }>(
     `with moved as (
        delete from incoming where amount_paise < 0 returning *
-     ), kept as (
+     ), stored as (
        insert into deductions select * from moved
      )
      select (select count(*) from moved) as deductions, sum(amount_paise)::float8 as amount from incoming`,

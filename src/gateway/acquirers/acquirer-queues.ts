@@ -7,7 +7,7 @@ import type { AcquirerClient } from './client.ts'
 export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
 
 /**
- * Pending jobs at acquirers. `findDue` finds them for all accounts in one query. `claimDue` returns a merchant's jobs
+ * Pending jobs at acquirers. `findPending` finds them for all accounts in one query. `claimPending` returns a merchant's jobs
  * and schedules their next attempts.
  */
 type PendingAtAcquirers<Pending> = {

@@ -52,7 +52,7 @@ export function throwUndone(error: unknown): never {
 
 /**
  * For the `catch` of a call that creates a link. Such a call created nothing if the acquirer returned an error code
- * that `isRefusal` accepts, or 429.
+ * that `isRejection` accepts, or 429.
  */
 export const throwUnmade =
   (isRejection: (code: unknown) => boolean) =>

@@ -164,7 +164,7 @@ declare module 'fastify' {
     acquirer?: string
   }
   interface FastifyRequest {
-    /** The account that a notification is for, on routes registered by `takeNotifications`. */
+    /** The account that a notification is for, on routes registered by `acceptNotifications`. */
     notified: Notifier
     /**
      * Releases the concurrency slot of the notification's acquirer account; undefined while the request has no slot.

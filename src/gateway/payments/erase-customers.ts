@@ -26,7 +26,7 @@ type Progress = ((erased: number) => void) | undefined
 export const eraseCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
   inSteps(db, ERASE_STEP, criteria, onProgress)
 
-/** Returns the number of intents that `forgetCustomers` would empty, and changes nothing. */
+/** Returns the number of intents that `eraseCustomers` would empty, and changes nothing. */
 export const countCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
   inSteps(db, COUNT_STEP, criteria, onProgress)
 

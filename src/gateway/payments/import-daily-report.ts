@@ -108,7 +108,7 @@ async function saveLines(
   // No time limits: a file may arrive slowly through a pipe, and the connection is idle while a batch is recorded.
   await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
   await client.query(`
-    create temporary table day_file (
+    create temporary table daily_report (
       line bigint primary key,
       order_id text,
       acquirer_reference text,
@@ -125,7 +125,7 @@ async function saveLines(
     csv,
     dailyReport(layout),
     async ({ rows, lineCount }) => {
-      const lines = client.query(copyFrom(`copy day_file (line, ${PAYMENT_COLUMNS}) from stdin`))
+      const lines = client.query(copyFrom(`copy daily_report (line, ${PAYMENT_COLUMNS}) from stdin`))
       await pipeline([rows], lines)
       checked += lineCount
       onChecked?.(checked)
@@ -134,7 +134,7 @@ async function saveLines(
     onWarning,
   )
   // Without statistics, PostgreSQL would sort the whole table for each batch.
-  await client.query('analyze day_file')
+  await client.query('analyze daily_report')
 }
 
 /** `isUnderWay` is whether the code of a failed attempt indicates that the attempt may still succeed. */
@@ -157,7 +157,7 @@ async function readLines(client: PoolClient, acquirer: string | undefined, after
   const { rows } = await client.query<StoredLine>(
     `select line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
             acquirer_reference as reference, acquirer_payment_id as "paymentId", reason, code
-       from day_file
+       from daily_report
       where line > $1
       order by line
       limit ${BATCH_LINES}`,

@@ -178,12 +178,12 @@ export function createStatusChecks(db: Database) {
 export type StatusChecks = ReturnType<typeof createStatusChecks>
 
 /**
- * An order for whose outcome a caller waits. `enquiry` is null if the order is not open, or if the service has built
+ * An order for whose outcome a caller waits. `statusCheck` is null if the order is not open, or if the service has built
  * its link.
  */
 export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; statusCheck: StatusCheckState | null }
 
-/** SQL of the `enquiry` of the order `i`. The look-up is skipped for orders that are not open. */
+/** SQL of the `statusCheck` of the order `i`. The look-up is skipped for orders that are not open. */
 export const statusCheckState = (mid = 'i.mid') => `
   case when i.status in ${OPEN_STATUSES} then (
     select json_build_object(
@@ -210,7 +210,7 @@ const SCHEDULE = prepared(
 export function createWaiting(db: Database, rulesOf: (account: string) => StatusCheckRules | undefined) {
   /**
    * Returns a function that schedules a status check of the order; undefined if the acquirer allows none now, so that
-   * most calls write nothing. `cameBackAt` is as for mayEnquire.
+   * most calls write nothing. `cameBackAt` is as for mayCheckStatus.
    */
   function statusCheckFor({ mid, orderId, expiresAt, statusCheck }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = statusCheck && rulesOf(statusCheck.acquirer)

@@ -22,7 +22,7 @@ export type RefundRequest = {
   createdBy: string
 }
 
-/** The refund, with `made` false for a repeated request, or the reason of a rejection. */
+/** The refund, with `created` false for a repeated request, or the reason of a rejection. */
 export type RefundResult =
   | { refund: Refund; created: boolean }
   | { rejected: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }

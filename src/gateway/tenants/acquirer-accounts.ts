@@ -56,7 +56,7 @@ export function createAcquirerAccounts(db: Queryable) {
     /** Deletes the secrets before the rotation. Undefined if the name is unknown. */
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 
-    /** Replaces every encrypted text by the result of `reseal`. Returns the number of accounts. */
+    /** Replaces every encrypted text by the result of `reencrypt`. Returns the number of accounts. */
     async reencryptSecrets(reencrypt: (encrypted: Buffer, name: string) => Buffer): Promise<number> {
       const accounts = await list()
       for (const { name, secrets, earlierSecrets: earlier } of accounts) {

@@ -38,7 +38,7 @@ export type Attempt = {
 
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
-/** Pending deliveries, shared by any number of instances. Every statement except that of findDue selects one mid. */
+/** Pending deliveries, shared by any number of instances. Every statement except that of findPending selects one mid. */
 export function createDeliveries(db: Database) {
   return {
     /**

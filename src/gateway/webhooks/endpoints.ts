@@ -107,7 +107,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Replaces every encrypted secret by the result of `reseal`. Returns the number of webhook endpoints. */
+    /** Replaces every encrypted secret by the result of `reencrypt`. Returns the number of webhook endpoints. */
     async reencryptSecrets(reencrypt: (encrypted: Buffer, owner: string) => Buffer): Promise<number> {
       const { rows } = await db.query<Named & { secret: Buffer; earlier: Buffer | null }>(
         `select mid, endpoint_id as "endpointId", secret, earlier_secret as earlier

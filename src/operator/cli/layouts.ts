@@ -78,7 +78,7 @@ const toShown = ({ columns, statuses, ...layout }: Layout) => ({
   statuses: Object.entries(statuses).map(([ours, words = []]) => `${ours}=${words.join()}`),
 })
 
-/** Throws a CommandError if the layout does not exist or is for other files than `wanted`. */
+/** Throws a CommandError if the layout does not exist or is for other files than `required`. */
 export async function findLayout(db: Database, name: string, required?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)

@@ -11,7 +11,7 @@ import { writeText } from './write-text.ts'
 
 /**
  * The result of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per line,
- * except with `--json`, whose document contains them. `made` is the detail for the audit, such as a new identifier.
+ * except with `--json`, whose document contains them. `created` is the detail for the audit, such as a new identifier.
  */
 export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> }) & {
   warnings?: readonly string[]

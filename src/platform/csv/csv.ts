@@ -17,7 +17,7 @@ const ERRORS_SHOWN = 20
 export type LineError = { line: number; text: string }
 
 /**
- * Error for a rejected file: `faults` are the errors of its first 20 invalid lines in order, `count` is the number of
+ * Error for a rejected file: `errors` are the errors of its first 20 invalid lines in order, `count` is the number of
  * all invalid lines.
  */
 export class CsvFileError extends Error {

@@ -49,7 +49,7 @@ export type WaitForDatabase = <T>(request: FastifyRequest, read: () => Promise<T
 
 /**
  * Responds to every request of `app` within `response.ms`, whatever its handler waits for. A request that waits for the
- * database may take `patience.ms`. The handler is not stopped, so a handler that changes something checks its deadline.
+ * database may take `databaseWait.ms`. The handler is not stopped, so a handler that changes something checks its deadline.
  * Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead of 408.
  */
 export function registerTimeLimits(

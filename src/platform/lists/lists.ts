@@ -117,7 +117,7 @@ const inTime = (text: string) => ({ text, ...IN_TIME })
 const LINES_PER_BATCH = 250
 
 /**
- * Yields at most LINES_AT_ONCE lines at a time. Calls `onSilence`, which must close the connection, if no bytes arrive
+ * Yields at most LINES_PER_BATCH lines at a time. Calls `onSilence`, which must close the connection, if no bytes arrive
  * for SILENCE_MS. The time that the reader takes is not included.
  */
 async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {

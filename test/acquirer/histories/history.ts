@@ -175,7 +175,7 @@ export function expected({ steps }: History) {
 
 /**
  * Converts a history for a bank whose notifications are not proof and which closes no orders: only the transaction
- * report and status checks count, at the times `asked`, after all other events of the same time.
+ * report and status checks count, at the times `checked`, after all other events of the same time.
  */
 export function asChecked({ steps }: History, checked: readonly number[]): History {
   const reported = steps.filter((step) => step.does !== 'question' && !(step.does === 'tell' && step.by !== 'day file'))

@@ -31,7 +31,7 @@ type Other = { mid: string; orderId: string; bank: AnyBank; acquirer: Acquirer; 
  */
 export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'queues')
-  // Allows status checks of refunded orders too, see sendQuestion.
+  // Allows status checks of refunded orders too, see sendStatusCheck.
   await db.query('alter table payment_intents disable trigger payment_intents_payment_is_final')
   const setu = await BANKS.setu(db)
   const cashfree = await BANKS.cashfree(db)

@@ -107,6 +107,6 @@ const NO_REJECTIONS =
 
 /**
  * Whether PhonePe certainly changed nothing: its error has a code of its own, unlike a proxy's, and none of
- * NO_REFUSALS.
+ * NO_REJECTIONS.
  */
 export const isRejection = (code: unknown) => code !== undefined && !NO_REJECTIONS.split(' ').includes(String(code))
