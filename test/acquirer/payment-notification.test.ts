@@ -398,7 +398,7 @@ describe('the metric of payment exceptions', () => {
     )
     for (let i = 0; i < 3; i++) expect((await notify(full, `no JSON ${i}`)).status).toBe(400)
     const { rows } = await full.db.query(`select count(*)::integer as stored from payment_exceptions`)
-    expect(rows).toEqual([{ kept: 1_000 }])
+    expect(rows).toEqual([{ stored: 1_000 }])
     expect(await metricOf(full)).toMatchObject({ unreadable: 3 })
   })
 })

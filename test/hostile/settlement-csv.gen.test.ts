@@ -167,7 +167,7 @@ describe('generated settlement file', () => {
         if (wrong.length > 0) {
           const wrongLines = lines.slice(1).filter((_, i) => records[i]?.isWrong)
           expect(outcome).toBeInstanceOf(CsvFileError)
-          expect(outcome).toMatchObject({ count: wrong.length, faults: wrongLines.map((line) => ({ line })) })
+          expect(outcome).toMatchObject({ count: wrong.length, errors: wrongLines.map((line) => ({ line })) })
           expect(await stored()).toEqual([])
           return
         }

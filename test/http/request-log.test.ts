@@ -85,12 +85,12 @@ describe('reason of a rejection in the request log', () => {
       status: 400,
       publicKey: key.publicKey,
       mid,
-      errorResponse: 'amount must be a whole number from 1 to 100000; customer_mobile must be 10 digits',
+      refusal: 'amount must be a whole number from 1 to 100000; customer_mobile must be 10 digits',
     })
     await create(CALLER, {}, { order_id: '1001' })
     expect(lastLine().refusal).toBeUndefined()
     await create(CALLER, {}, { order_id: '1001' })
-    expect(lastLine()).toMatchObject({ status: 409, errorResponse: 'Order ID already exists' })
+    expect(lastLine()).toMatchObject({ status: 409, refusal: 'Order ID already exists' })
   })
 
   it('logs the reason of a rejected notification together with the orderId', async () => {
@@ -99,13 +99,13 @@ describe('reason of a rejection in the request log', () => {
     expect(lastLine()).toMatchObject({
       route: NOTIFY,
       orderId,
-      errorResponse: 'The amount differs from that of the order',
+      refusal: 'The amount differs from that of the order',
     })
     await notify(service, notification(orderId, { UTR: '!' }))
-    expect(lastLine()).toMatchObject({ status: 400, orderId, errorResponse: 'UTR must be 1 to 35 letters and digits' })
+    expect(lastLine()).toMatchObject({ status: 400, orderId, refusal: 'UTR must be 1 to 35 letters and digits' })
     const unknown = '0'.repeat(32)
     await notify(service, notification(unknown))
-    expect(lastLine()).toMatchObject({ status: 404, orderId: unknown, errorResponse: 'Order not found' })
+    expect(lastLine()).toMatchObject({ status: 404, orderId: unknown, refusal: 'Order not found' })
     await notify(service, notification(orderId, { UTR: utr }))
     expect(lastLine()).toMatchObject({ status: 200, orderId })
     expect(lastLine().refusal).toBeUndefined()

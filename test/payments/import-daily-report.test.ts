@@ -328,8 +328,8 @@ describe('invalid file', () => {
       [{ amount: '1000000000000' }, 'amount must be at most 100000000000 rupees'],
       ...['1e3', '200.005', '-200', ' 200'].map((amount): [Partial<Fields>, string] => [{ amount }, AMOUNT]),
     ]
-    const { errors: faults } = await errorsOf(wrong.map(([fields]) => line({ orderId: 'x', ...fields })))
-    expect(faults).toEqual(wrong.map(([, text], index) => ({ line: index + 2, text })))
+    const { errors } = await errorsOf(wrong.map(([fields]) => line({ orderId: 'x', ...fields })))
+    expect(errors).toEqual(wrong.map(([, text], index) => ({ line: index + 2, text })))
   })
 
   it.each([

@@ -133,8 +133,8 @@ describe('a row of a stored settlement', () => {
     expect(await load(file(...lines))).toEqual({ inserted: 1, unchanged: 0, updated: 3 })
     expect(await stored(mid)).toEqual([settlement({ fee: '4.00', tax: '1.00', payment_utr: 'P1' })])
     const again = [...said, { status: 'PENDING' }].map((one) => line(mid, 'U2', one))
-    const { errors: faults } = await errorsOf(file(...again))
-    expect(faults).toEqual([{ line: 6, text: noWay('SUCCESS to PENDING') }])
+    const { errors } = await errorsOf(file(...again))
+    expect(errors).toEqual([{ line: 6, text: noWay('SUCCESS to PENDING') }])
   })
 })
 
@@ -250,8 +250,8 @@ describe('the acquirer account of a settlement', () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2', { status: 'PENDING' }), line(mid, 'U3')), { account: 'setu' })
     const later = [line(mid, 'U4'), line(mid, 'U1'), line(mid, 'U2'), line(mid, 'U3', { amount: '9' })]
-    const { errors: faults } = await errorsOf(file(...later), { account: 'setu:acme' })
-    expect(faults).toEqual([3, 4, 5].map((line) => ({ line, text: ANOTHER })))
+    const { errors } = await errorsOf(file(...later), { account: 'setu:acme' })
+    expect(errors).toEqual([3, 4, 5].map((line) => ({ line, text: ANOTHER })))
     expect(await accounts(mid)).toEqual(['U1 setu', 'U2 setu', 'U3 setu'])
   })
 })
@@ -383,11 +383,11 @@ describe('an invalid settlement file', () => {
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
     )
     // More than one batch, so that rows are stored before the first invalid line is read.
-    const { errors: faults, count, message } = await errorsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
+    const { errors, count, message } = await errorsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
     expect([count, message]).toEqual([30, '30 invalid lines, nothing was imported'])
-    expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
-    expect(faults[0]?.text).toMatch(/^amount must be/)
-    expect(faults[1]?.text).toBe('mid is not a known merchant: correct it, or add the merchant first')
+    expect(errors.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
+    expect(errors[0]?.text).toMatch(/^amount must be/)
+    expect(errors[1]?.text).toBe('mid is not a known merchant: correct it, or add the merchant first')
     expect(await stored(mid)).toEqual([])
   })
 
@@ -451,8 +451,8 @@ describe('an invalid settlement file', () => {
     ['only sep=,', 'sep=,\r\n', 1, 'the file is empty; its first line must name the columns'],
     ['an unclosed quote', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 2, /a quote is never closed/],
   ])('settlements import rejects a file with %s and names the line', async (_, csv, lineNumber, text) => {
-    const { errors: faults } = await errorsOf(csv)
-    expect(faults.at(-1)).toEqual({
+    const { errors } = await errorsOf(csv)
+    expect(errors.at(-1)).toEqual({
       line: lineNumber,
       text: typeof text === 'string' ? text : expect.stringMatching(text),
     })
@@ -510,8 +510,8 @@ describe('an invalid settlement file', () => {
         const { mid = 'M1', utr = 'U1', ...said }: Record<string, string> = { [column]: `"${text}"` }
         return line(mid, utr, said)
       })
-      const faults = wrong.map((_, index) => ({ line: index + 2, text: `${column} ${rule}` }))
-      expect(await errorsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
+      const errors = wrong.map((_, index) => ({ line: index + 2, text: `${column} ${rule}` }))
+      expect(await errorsOf(file(...lines))).toMatchObject({ count: wrong.length, errors })
     },
   )
 

@@ -67,7 +67,7 @@ describe('ops settlements imports and undo', () => {
   ])('settlements import rejects a file whose amounts %s add up to more than 2^53 paise', async (_, rows, amount) => {
     const lines = Array.from({ length: rows }, (_, index) => line(`BIG${index}`, { amount }))
     await expect(load(file(...lines))).rejects.toMatchObject({
-      faults: [{ line: 1, text: expect.stringContaining('check which column is read as the amount') }],
+      errors: [{ line: 1, text: expect.stringContaining('check which column is read as the amount') }],
     })
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
   })

@@ -82,8 +82,8 @@ describe('the chain of balances', () => {
     const outcomes = { accepted: 0, rejected: 0 }
     fc.assert(
       fc.property(file, (lines) => {
-        const { errors: faults, proved } = read(lines)
-        if (faults[0]?.text.includes('are swapped')) expect(isWhole(lines, -1)).toBe(true)
+        const { errors, proved } = read(lines)
+        if (errors[0]?.text.includes('are swapped')) expect(isWhole(lines, -1)).toBe(true)
         else expect(proved !== undefined).toBe(isWhole(lines, 1))
         outcomes[proved ? 'accepted' : 'rejected'] += 1
       }),
@@ -100,8 +100,8 @@ describe('the chain of balances', () => {
         const lines = whole.flatMap((one) => shuffled(one, keys))
         // Lines that add up to 0 may begin with any of their balances; at the start of a file, only the written order counts.
         fc.pre(days.at(isReversed ? -1 : 0)?.reduce((sum, one) => sum + one, 0) !== 0)
-        const { errors: faults, proved } = read(isReversed ? lines.toReversed() : lines, { opening, closing })
-        expect(faults).toEqual([])
+        const { errors, proved } = read(isReversed ? lines.toReversed() : lines, { opening, closing })
+        expect(errors).toEqual([])
         expect(proved).toMatchObject({ opening, closing })
       }),
     )
@@ -121,9 +121,9 @@ describe('the chain of balances', () => {
         const gap = 1 + (day % (whole.length - 2))
         const files = whole.map((one, at) => (at === gap ? one.toSpliced(line % one.length, 1) : one))
         const lines = files.flatMap((one) => shuffled(one, keys))
-        const { errors: faults, proved } = read(isReversed ? lines.toReversed() : lines)
+        const { errors, proved } = read(isReversed ? lines.toReversed() : lines)
         expect(proved).toBeUndefined()
-        expect(faults).toEqual([{ line: expect.any(Number), text: expect.stringMatching(/a line is missing/) }])
+        expect(errors).toEqual([{ line: expect.any(Number), text: expect.stringMatching(/a line is missing/) }])
       }),
     )
   })

@@ -79,13 +79,13 @@ function describeRows(
   function insertValues(intents: readonly Intent[]) {
     const row = (first: number) => `(${columns.map(([, type], place) => `$${first + place}::${type}`)})`
     const rows = intents.map((_, place) => row(place * columns.length + 1))
-    const values = intents.flatMap((intent) => columns.map(([, , valueOf]) => valueOf(intent)))
+    const values = intents.flatMap((intent) => columns.map(([, , columnOf]) => columnOf(intent)))
     return { text: `${into} values ${rows} ${UNIQUE_ORDER_GUARD}`, values }
   }
 
   return async (db: Queryable, intents: readonly Intent[], distributed: boolean): Promise<Set<string>> => {
     const { rows } = await db.query<{ order_id: string }>(
-      distributed ? insertValues(intents) : insertArrays(...columns.map(([, , valueOf]) => intents.map(valueOf))),
+      distributed ? insertValues(intents) : insertArrays(...columns.map(([, , columnOf]) => intents.map(columnOf))),
     )
     return new Set(rows.map(({ order_id }) => order_id))
   }

@@ -21,7 +21,7 @@ const fails = (outcome: string, fault: CallFault): Case => ({
   async run(stage) {
     const [bank, order] = [bankOf(stage), await newOrder(stage)]
     const { rrn } = await pay(stage, order)
-    bank.nextFaults[bank.calls.enquire] = [fault]
+    bank.nextFaults[bank.calls.checkStatus] = [fault]
     const isSlow = typeof fault === 'object' && 'afterMs' in fault
     await expect(checkStatus(stage, order, isSlow ? SHORT_WAIT_MS : undefined)).rejects.toMatchObject({ outcome })
     expect(await recorded(stage, order)).toEqual(NOTHING)
@@ -160,7 +160,7 @@ export const STATUS_CHECKS: Case[] = [
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
       const { rrn } = await pay(stage, order)
-      bank.nextFaults[bank.calls.enquire] = ['another order']
+      bank.nextFaults[bank.calls.checkStatus] = ['another order']
       expect(await checkStatus(stage, order)).toEqual({ exception: 'unknown order' })
       expect((await recorded(stage, order)).intent).toEqual(NOTHING.intent)
       await checkStatus(stage, order)
