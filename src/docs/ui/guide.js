@@ -127,9 +127,10 @@ async function search() {
   }
 }
 
-/** Sections that contain every word, then sections that contain some of them. */
+/** Sections that contain every word. If these are few, sections that contain some of the words follow. */
 function resultsOf(index, query) {
   const withAll = index.search(query, { combineWith: 'AND' })
+  if (withAll.length > RESULTS / 2) return withAll
   const urls = new Set(withAll.map(({ url }) => url))
   return [...withAll, ...index.search(query).filter(({ url }) => !urls.has(url))]
 }
