@@ -92,7 +92,7 @@ function loadIndex() {
     .then(([{ default: MiniSearch }, entries]) => {
       const index = new MiniSearch({
         idField: 'url',
-        fields: ['title', 'heading', 'text'],
+        fields: ['guide', 'title', 'heading', 'text'],
         storeFields: ['url', 'guide', 'title', 'heading', 'text'],
         processTerm: toTerm,
         searchOptions: {
@@ -118,8 +118,7 @@ async function search() {
   const query = input.value.trim()
   const index = query === '' ? undefined : await loadIndex()
   if (query !== input.value.trim()) return
-  let found = index?.search(query, { combineWith: 'AND' }) ?? []
-  if (index && found.length === 0) found = index.search(query)
+  const found = index ? resultsOf(index, query) : []
   list.replaceChildren(...found.slice(0, RESULTS).map(toItem))
   list.hidden = found.length === 0
   status.textContent = query === '' ? '' : `${Math.min(found.length, RESULTS) || 'No'} results`
@@ -129,6 +128,14 @@ async function search() {
     list.replaceChildren(item)
     list.hidden = false
   }
+}
+
+/** Sections that contain every word. If these are few, sections that contain some of the words follow. */
+function resultsOf(index, query) {
+  const withAll = index.search(query, { combineWith: 'AND' })
+  if (withAll.length > RESULTS / 2) return withAll
+  const urls = new Set(withAll.map(({ url }) => url))
+  return [...withAll, ...index.search(query).filter(({ url }) => !urls.has(url))]
 }
 
 function toItem({ url, guide, title, heading }) {
