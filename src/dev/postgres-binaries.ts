@@ -21,7 +21,9 @@ export function serverAccount(): Account {
     const [, uid, gid] = users.match(new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm')) ?? []
     if (uid && gid) return { uid: Number(uid), gid: Number(gid) }
   }
-  throw new Error(`PostgreSQL does not run as root, and there is no user postgres or nobody. ${SET_DATABASE_URL}`)
+  throw new Error(
+    `PostgreSQL does not run as root, and neither the user postgres nor 'nobody' exists. ${SET_DATABASE_URL}`,
+  )
 }
 
 /**

@@ -89,7 +89,7 @@ describe('the operator manual', () => {
       'report',
       ...samples,
       'payout',
-      'answer',
+      'late-payout',
       'statement',
       'late',
     ].entries()) {

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Simulation } from '../../src/gateway/checkout/simulate.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { intentFields, type Key, post } from '../support/service.ts'
 import { type DemoService, simulate, startDemoService } from './demo-service.ts'
-import { blocks, blockWith, filledIn, guideText } from './guides.ts'
+import { blocks, blockWith, filledIn, guideText, ROOT } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
 
 describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', () => {
@@ -175,6 +177,27 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
       expect(shapeOf(body)).toEqual(shapeOf(real.find((one) => one.msg === msg)))
     },
   )
+
+  it('the README shows real responses to its requests, and no command that no test runs', async () => {
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+    const inReadme = (language: string) =>
+      [...readme.matchAll(/^```(\S+)\n([\s\S]*?)^```$/gm)]
+        .filter(([, name]) => name === language)
+        .map(([, , text = '']) => text)
+    const [start, create, list, test, ...others] = inReadme('sh')
+    // `npm start` is run by npm-start.slow.test.ts, and `npm test` by .ci/run.
+    expect([start, test, others]).toEqual(['npm start\n', 'npm test\n', []])
+    const { url, merchantKey, partnerKey } = demo
+    const send = async (command = '', key: Key) => {
+      const local = command.replaceAll('http://localhost:3000', url)
+      const { code, stdout } = await runIn({}, ['sh', '-c', local], { baseUrl: url, key })
+      expect(code).toBe(0)
+      return JSON.parse(stdout)
+    }
+    const real = [await send(create, merchantKey), await send(list, partnerKey)]
+    const shown = inReadme('json').map((text) => JSON.parse(text.replaceAll('http://localhost:3000', url)))
+    expect(shown.map((one) => shapeOf(one))).toEqual(real.map((one) => shapeOf(one)))
+  })
 })
 
 type Body = { msg: string; txnStatus?: string; data?: unknown }

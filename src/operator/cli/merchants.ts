@@ -184,7 +184,7 @@ const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
   'private address': ({ mid, vpa }) =>
     `${vpa} looks like a private person's address, for which UPI apps limit or reject payments; set the address that the bank assigned to the business: ops merchants update --mid ${mid} --vpa shop@bank`,
   'QR-only address': ({ mid, vpa }) =>
-    `${vpa} is the address of a small shop, which accepts payments by QR only: UPI apps reject links to it; request the address of an online merchant from the bank: ops merchants update --mid ${mid} --vpa shop@bank`,
+    `${vpa} is the address of a small store, which accepts payments by QR only: UPI apps reject links to it; request the address of an online merchant from the bank: ops merchants update --mid ${mid} --vpa shop@bank`,
   'high max amount': ({ mid, mcc, maxAmount }) => {
     const { maxRupees, dayRupees } = categoryLimits(mcc)
     const allowed = `${toIndianDigits(maxRupees)} rupees that NPCI allows mcc ${mcc} since ${CATEGORY_RULE_DATE}`

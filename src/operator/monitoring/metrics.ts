@@ -60,7 +60,7 @@ const COUNTERS = {
     {},
   ],
   acquirer_calls_total: [
-    'Calls to acquirer APIs, by account, call and outcome; refused means that the configuration must be corrected',
+    'Calls to acquirer APIs, by account, call and outcome; "refused" means that the configuration must be corrected',
     {
       acquirer: LINKING_NAMES,
       account: ACCOUNT_KINDS,
@@ -69,7 +69,7 @@ const COUNTERS = {
     },
   ],
   webhook_deliveries_total: [
-    'Delivery attempts of webhooks and return-URL callbacks, by outcome; refused address means not public, or http instead of https',
+    'Delivery attempts of webhooks and return-URL callbacks, by outcome; "refused address" means not public, or http instead of https',
     { kind: ['webhook', 'return call'], outcome: ['delivered', 'failed', 'refused address'] },
   ],
   webhook_endpoints_switched_off_total: [

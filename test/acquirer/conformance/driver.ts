@@ -72,7 +72,7 @@ export type IssuingBank = {
   goAway: () => Promise<void>
   comeBack: () => Promise<void>
   /** The bank's call names, by purpose. */
-  calls: Record<'link' | 'enquire' | 'refund' | 'findRefund', string> & { close?: string }
+  calls: Record<'link' | 'checkStatus' | 'refund' | 'findRefund', string> & { close?: string }
   /** Calls of one create request, in order; the last one creates the link. */
   preparing: readonly string[]
   linkOf: (orderId: string) => string
