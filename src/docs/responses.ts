@@ -54,10 +54,10 @@ export function responsesOf(
   // An operation that returns HTML also returns its errors as HTML.
   const type = response.type === 'text/html' ? response.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
-    const ofStatus = failures.filter(({ statusCode }) => String(statusCode) === status)
+    const sameStatus = failures.filter(({ statusCode }) => String(statusCode) === status)
     responses[status] = errorResponse(
       status,
-      ofStatus,
+      sameStatus,
       type,
       status === '401' && challenges ? ['www-authenticate'] : [],
     )

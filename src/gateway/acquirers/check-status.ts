@@ -77,7 +77,7 @@ export function createLinkCloser({
 export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...recording }: StatusCheckJobs): JobSource {
   /** Status checks that each account has left until the next run. */
   const left = new Map<string, number>()
-  const pending = {
+  const queued = {
     async findPending(now: Date) {
       const pending = await statusChecks.findPending(now)
       const limits = new Map(pending.map(({ acquirer }) => [acquirer, rulesOf(acquirer)?.perMinute]))
@@ -107,7 +107,7 @@ export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...re
         await statusChecks.repeat(statusCheck, { isChecked, isUnreadable: error.isUnreadable, most }, recording.now())
       }),
   }
-  return acquirerQueues('status checks at acquirers', clientOf, pending, { ...limits, now: recording.now })
+  return acquirerQueues('status checks at acquirers', clientOf, queued, { ...limits, now: recording.now })
 }
 
 type StatusCheckJobs = Recording & {
