@@ -213,7 +213,7 @@ function header(site: TitledSite, path: string, below: string): Html {
   const to = (target: string, text: string) => link(`${below}${target}`, text, currentIf(target === path))
   const chapters = chaptersOfSite(site)
   const ifExists = (chapter: string, text: string) => (chapters.includes(chapter) ? to(chapter, text) : undefined)
-  // Within a chapter `Guides` is not the current page, but contains it.
+  // A chapter is below `Guides`, so the link is marked as current there, but not as the current page.
   const guides = link(
     docs,
     'Guides',

@@ -78,7 +78,7 @@ type Window = { mid: string; known: Date; begin: Date; end: Date }
  */
 type Group = Omit<PaidGroup, 'day'> & {
   day: string | null
-  /** The first of the days from :from to :to on which the items moved. */
+  /** The first day from :from to :to on which the items have a movement. */
   movedDay: string | null
   /** Payments that no settlement line in the window names. */
   isUnlined: boolean

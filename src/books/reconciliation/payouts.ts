@@ -9,7 +9,7 @@ import type { Snapshot } from './snapshot.ts'
  * part of a shared transfer that belongs to no single merchant.
  */
 export type PayoutLine = {
-  /** IST day of its last line, `YYYY-MM-DD`. */
+  /** IST day of the payout's last settlement line, `YYYY-MM-DD`. */
   day: string
   mid: string | null
   /** The acquirer account; null if the file does not name it. */

@@ -37,9 +37,9 @@ export type BankLine = {
 }
 
 /**
- * What statements show of a payout. `arrivedOn` and `statement` (import and line) are those of the last credit; for `perhaps`,
- * `statement` lists every candidate. `credited` is the sum of all its lines in paise, and `difference` is `credited` minus the
- * expected amount.
+ * The result for a payout according to the statements. `arrivedOn` and `statement` (import and line) are those of the
+ * last credit; for `perhaps`, `statement` lists every candidate. `credited` is the sum of all its lines in paise, and
+ * `difference` is `credited` minus the expected amount.
  */
 export type Arrival = {
   arrival: ArrivalState

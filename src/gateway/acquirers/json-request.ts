@@ -51,8 +51,8 @@ export function throwUndone(error: unknown): never {
 }
 
 /**
- * For the `catch` of a call that creates a link. Such a call created nothing if the acquirer returned an error code
- * that `isRejection` accepts, or 429.
+ * For the `catch` of a call that creates a link. The call created nothing if the acquirer returned an error code that
+ * `isRejection` accepts, or 429.
  */
 export const throwUnmade =
   (isRejection: (code: unknown) => boolean) =>

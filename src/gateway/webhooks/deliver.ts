@@ -31,7 +31,8 @@ type Dependencies = {
  */
 export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, now, limits }: Dependencies): JobSource {
   /**
-   * Time value since which the oldest delivery has been pending, or since which pending deliveries could not be read.
+   * Time in milliseconds since 1970 from which the oldest delivery has been pending, or from which pending deliveries
+   * could not be read.
    */
   let behindSince = Number.POSITIVE_INFINITY
   /**

@@ -182,8 +182,8 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
 const isLikeThousands = (field: string) => /^\D*[1-9]\d{0,2}\.\d{3}(?!\d)/.test(field)
 
 /**
- * Returns the sum of the fields of the columns `names`; columns with a minus are subtracted. Undefined if all fields
- * are empty.
+ * Returns the sum of the fields of the columns `names`; columns with a minus are subtracted. Returns undefined if all
+ * fields are empty.
  */
 export function sumOfFields(fields: readonly string[], names: readonly string[]): RowAmount {
   let sum: Units | undefined
