@@ -43,7 +43,7 @@ async function newMerchantByHand() {
 
 const notified = (mid: string) => receiver.to(`/${mid}`).map(({ body }) => JSON.parse(body).type)
 
-it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, and refunds part of the payment', async () => {
+it('a PhonePe merchant is paid through PhonePe’s link, receives webhooks, and refunds part of the payment', async () => {
   const { mid, key } = await newMerchantByHand()
 
   const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)

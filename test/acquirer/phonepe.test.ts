@@ -230,12 +230,12 @@ describe('a failed call to PhonePe', () => {
     },
   )
 
-  it('check fails for an address that returns 200 to everything but is not PhonePe’s', async () => {
+  it('fails the check of an account whose address returns 200 to everything but does not belong to PhonePe', async () => {
     const its = serving((url) => json(200, url.endsWith('/token') ? token : '<html>'))
     await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
   })
 
-  it('does not log in again for every call while PhonePe rejects every token', async () => {
+  it('causes no log-in per call while PhonePe rejects every token', async () => {
     const checked: string[] = []
     const its = serving((url) => {
       checked.push(url)

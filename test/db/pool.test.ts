@@ -29,7 +29,11 @@ it.each([
     'terminating connection due to unexpected postmaster exit',
     true,
   ],
-  ['any other internal error of PostgreSQL is a fault, and no outage', 'could not find block containing chunk', false],
+  [
+    'any other internal error of PostgreSQL is an internal error of the service, not an outage',
+    'could not find block containing chunk',
+    false,
+  ],
 ])('%s', async (_name, message, outage) => {
   const database = await createTestDatabase({ empty: true })
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
@@ -42,7 +46,7 @@ it.each([
   }
 })
 
-it('closes the idle connections too if a transaction’s connection does not respond, so that the next one is served', async () => {
+it('closes the idle connections too if a transaction’s connection does not respond, so that the next transaction succeeds', async () => {
   const database = await createTestDatabase()
   const network = await startTcpProxy(Number(new URL(database.url).port))
   const url = Object.assign(new URL(database.url), { port: String(network.port) }).href

@@ -345,7 +345,7 @@ describe('the table of errors', () => {
     expect(new Set(shared)).toEqual(new Set([400, 401, 403, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503]))
   })
 
-  it('the table of errors replaces the line {ERRORS} in Markdown, in HTML and in the text to search', () => {
+  it('the table of errors replaces the line {ERRORS} in Markdown, in HTML and in the text of the search', () => {
     const some = [
       { statusCode: 409, msg: 'A | b <c>', operations: ['cancelPayment', 'refundPayment'] },
       { statusCode: 500, msg: 'Oops', operations: [] },

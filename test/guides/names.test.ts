@@ -148,11 +148,11 @@ describe('the guides state legal requirements', () => {
     expect(chapterText('operator/security-incident')).toMatch(/CERT-In within 6 hours/)
   })
 
-  it.each(['operator', 'merchant'] as const)('the %s guide says how long to retain proof of delivery', (guide) => {
+  it.each(['operator', 'merchant'] as const)('the %s guide states how long to retain proof of delivery', (guide) => {
     expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, (better a|preferably one) year/)
   })
 
-  it('each day on which the DPDP Rules come into force is the latest one', () => {
+  it('the guides describe the day on which the DPDP Rules come into force as the latest possible day', () => {
     const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
     const days = [...text.matchAll(/.{0,23}13 May 2027.{0,14}/g)].map(([day]) => day)
     expect(days.length).toBeGreaterThan(3)

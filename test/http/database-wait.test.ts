@@ -58,7 +58,7 @@ it('stops querying the database for a waiting request whose client has disconnec
   expect(requested).toBe(3)
 })
 
-it('rejects requests beyond the number that may wait immediately', async () => {
+it('immediately rejects requests beyond the number that may wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait({ waiting: 3 })
   const requested = await Promise.allSettled(Array.from({ length: 5 }, () => waitForDatabase(request, backAfter(2))))
   expect(requested.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])

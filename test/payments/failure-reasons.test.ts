@@ -93,7 +93,7 @@ it.each(UNDER_WAY)('leaves the attempt with the code %s open, although the acqui
   expect(failureIn({ status: 'FAIL', code })).toBe('under way')
 })
 
-it.each(WITHOUT_CAUSE)('takes the reason from the second code if the first one is %s', (code) => {
+it.each(WITHOUT_CAUSE)('reports the reason of the second code if the first one is %s', (code) => {
   expect(ofSetu({ npciRespCode: code, npciErrCode: 'Z9' })?.failure).toEqual({
     reason: 'insufficient_funds',
     code: 'Z9',
