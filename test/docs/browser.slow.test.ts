@@ -283,7 +283,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(chapters, 'chapters that no page links to').toEqual([])
   })
 
-  it('a link to a heading of a guide that was one page leads to its chapter', async () => {
+  it('an old link to a heading of a former one-page guide leads to the chapter with this heading', async () => {
     const tab = await checkout.openTab()
     for (const [old, guide] of [
       [`${checkout.publicUrl}/docs/merchant`, 'merchant'],

@@ -7,8 +7,8 @@ import type { MerchantSnapshot } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * The end of a closed month, after which reading may begin. `sums` are the current sums of all earlier movements in paise, by
- * `mid`.
+ * A closed month with its open items, from which a report continues instead of reading all earlier movements. `sums`
+ * are the current sums of all earlier movements in paise, by `mid`.
  */
 export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
 

@@ -3,8 +3,8 @@ import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
 /**
- * The result of comparing a payout with bank statements. If several bank accounts differ, the first state in this list wins. No
- * report treats `perhaps` as received.
+ * The result of comparing a payout with bank statements. If several bank accounts differ, the first state in this list
+ * takes precedence. No report treats `perhaps` as received.
  */
 export const ARRIVAL_STATES = [
   /** The bank credited the payout and debited it again. */

@@ -80,8 +80,8 @@ export function codeOf({ body }: JsonResponse): string | undefined {
 }
 
 /**
- * Creates the error for an unexpected HTTP status. `advice` tells the operator what to check when the acquirer rejects
- * a call.
+ * Creates the error for an unexpected HTTP status. `advice` is the operator's next step when the acquirer rejects a
+ * call.
  */
 export function failed(acquirer: string, response: JsonResponse, advice: string): AcquirerError {
   const { status, requestId } = response

@@ -172,7 +172,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   fees: formatFees(merchant.fees),
 })
 
-/** The merchant with a warning for each doubtful setting. A warning contains the command that corrects it. */
+/** The merchant with a warning for each questionable setting. A warning contains the command that corrects it. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { data: await show(merchant, db), warnings }

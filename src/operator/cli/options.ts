@@ -137,5 +137,5 @@ export function optionsOf({ name, usage, flags }: Command): [option: string, tex
   return [...options, ['--json', TEXTS['--json'] as string]]
 }
 
-/** Flags that no usage names, because every command of their kind takes them. */
+/** Flags that no usage names, because every command of their kind accepts them. */
 const GENERAL: Readonly<Record<string, string>> = { by: '--by NAME' }
