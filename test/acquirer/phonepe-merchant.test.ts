@@ -103,7 +103,7 @@ it('ops merchants rejects an expiry below 5 minutes for a new or changed PhonePe
   expect(await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '5')).toMatchObject({ code: 0 })
 })
 
-it('creates orders at a merchant’s own PhonePe account and accepts webhooks of both kinds during a rotation between them', async () => {
+it('the service creates orders at a merchant’s own PhonePe account and accepts webhooks of both kinds during a rotation between them', async () => {
   const own = { clientId: 'acme', clientVersion: '2', clientSecret: 'secret-of-acme' }
   const its = await startBank(
     { start: (now) => startFakePhonepe({ ...own, webhookSecret: 'shop_1:Passw0rd1', now, check: departure }) },

@@ -381,7 +381,7 @@ describe('addresses without a payment', () => {
   })
 })
 
-it('returns 503 for pages, QRs and events while the database is unavailable, with a readable page', async () => {
+it('the service returns 503 for pages, QRs and events while the database is unavailable, with a readable page', async () => {
   const cutOff = await startService()
   const { page } = await newOrder({}, 'Chai Point', cutOff)
   vi.spyOn(cutOff.pools.pages, 'query').mockImplementation(async () => {

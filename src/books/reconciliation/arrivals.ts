@@ -150,7 +150,7 @@ function coveredFor(
   )
 }
 
-/** Returns what the bank account received of the payouts of these days. */
+/** Returns the receipt of the payouts of these days at the bank account, by payout. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,

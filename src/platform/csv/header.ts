@@ -131,8 +131,8 @@ function readBankRecords(
     if (!/[\p{L}\d]/u.test(text)) return
     const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
     first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is not a day: ${day.rule}` }
-    // A day field without a leading digit and a word such as `Total` mark a row of totals. A narration may contain such
-    // a word too, so the day field decides.
+    // A word such as `Total` marks a row of totals only if the day field does not begin with a digit, because a
+    // narration may contain such a word too.
     const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
     if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
     if (!hasRows) return
