@@ -267,7 +267,7 @@ it.each([
   }
 })
 
-it('the service stores the exception of a cancelled order too', async () => {
+it('the service stores the exception for an unreadable payment of a cancelled order too', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   payment.status = 'odd'

@@ -67,7 +67,7 @@ test('ops migrate sends migrations and grants one statement at a time, since a d
   await applyGrants(database.url)
 })
 
-test('adds duplicate payments to the amounts that closed months carry forward, on an upgrade', async () => {
+test('an upgrade adds duplicate payments to the amounts that closed months carry forward', async () => {
   const database = await createTestDatabase({ empty: true })
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
   for (const name of ALL.filter((one) => one < '0009'))

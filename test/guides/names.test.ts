@@ -228,7 +228,7 @@ const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer
 const CALLED = Object.values(OPERATIONS)
   .flat()
   .flatMap(({ path, tag }) => (tag in GUIDE_OF ? [[path, GUIDE_OF[tag as keyof typeof GUIDE_OF]] as const] : []))
-it.each(CALLED)('%s has its paragraph in the guide of the %s', (path, guide) => {
+it.each(CALLED)('the operation %s has a paragraph in the guide of the %s', (path, guide) => {
   expect(proseOf(guideText(guide))).toMatch(new RegExp(`${path}\\b`))
 })
 

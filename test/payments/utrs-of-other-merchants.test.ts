@@ -61,7 +61,7 @@ describe('a UTR that pays orders of two merchants', () => {
     ['the merchant with the lower mid is paid first', false],
     ['the merchant with the lower mid is paid last', true],
   ])(
-    'a UTR that pays orders of two merchants is one exception, for the merchant paid later: %s',
+    'a UTR that pays orders of two merchants creates one exception, for the merchant paid later: %s',
     async (_name, isReversed) => {
       const { one, other } = await neighbours()
       const [earlier, later] = isReversed ? [other, one] : [one, other]
@@ -86,7 +86,7 @@ describe('a UTR that pays orders of two merchants', () => {
     },
   )
 
-  it('a UTR that pays orders of two merchants concurrently is one exception, on any number of instances', async () => {
+  it('a UTR that pays orders of two merchants concurrently creates one exception, on any number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )

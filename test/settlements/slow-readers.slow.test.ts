@@ -131,7 +131,7 @@ const heldOrWaited = () => {
 
 const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: KNOWN_WITHIN_MS, interval: 20 })
 
-it('serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
+it('the service serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
   stopLooks()
   for (let i = 0; i < LIMITS.lists.concurrentLong; i++) {
     expect((await send(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)

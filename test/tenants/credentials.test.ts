@@ -82,7 +82,7 @@ describe('invalid credentials', () => {
 })
 
 describe('secrets', () => {
-  it('compares secrets by hash, and only with the platform’s constant-time comparison', () => {
+  it('are compared by hash, and only with the platform’s constant-time comparison', () => {
     const source = readFileSync(join(import.meta.dirname, '../../src/gateway/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })

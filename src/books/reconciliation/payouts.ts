@@ -17,7 +17,7 @@ export type PayoutLine = {
   bankReference: string
   /** UTR of a payout with a single line; otherwise null. */
   utr: string | null
-  /** Time at which the last of its lines was first stored as SUCCESS. */
+  /** Time at which the last of the payout's settlement lines was first stored as SUCCESS. */
   recordedAt: Date
   rows: number
   /** Sum of the lines that pay money out, including fee and tax. */

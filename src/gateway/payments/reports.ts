@@ -407,7 +407,7 @@ const ADD_ATTEMPT = prepared(
    select from added`,
 )
 
-/** Adds why a known attempt failed, unless the attempt has a reason. */
+/** Adds the reason of a known failed attempt, unless the attempt has one. */
 const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, attempt: string) => ({
   text: `update payment_attempts
             set failure_reason = $5, failure_code = $6
