@@ -74,7 +74,7 @@ it('a PhonePe merchant is paid through PhonePe’s link, receives webhooks, and 
   expect(bank.countOf('refund')).toBe(1)
 })
 
-it('finds a payment whose PhonePe webhook was lost, by the merchant’s polling and by the operator’s status check', async () => {
+it('the service finds a payment whose PhonePe webhook was lost, by the merchant’s polling and by the operator’s status check', async () => {
   const { mid, key } = await newMerchantByHand()
   const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
   const [polled, checked] = [await create(), await create()]

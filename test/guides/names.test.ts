@@ -110,10 +110,13 @@ describe('the tables of fields in the guides', () => {
 
 const LONGEST_CODE_LINE = 84
 
-it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)('code of the %s guide fits its column', (guide) => {
-  const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
-  expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
-})
+it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)(
+  'the code samples of the %s guide fit their column',
+  (guide) => {
+    const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
+    expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
+  },
+)
 
 it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
