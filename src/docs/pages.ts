@@ -146,7 +146,9 @@ function pager(chapter: string, site: TitledSite): Html | undefined {
 ${link(chapters[at - 1], 'Previous', 'prev')}${link(chapters[at + 1], 'Next', 'next')}</nav>`
 }
 
-/** The page /docs/reference by OpenAPI Explorer. It sends requests to the host from which it was loaded. */
+/**
+ * The page /docs/reference, rendered by OpenAPI Explorer. The page sends requests to the host from which it was loaded.
+ */
 export function referencePage(site: TitledSite): string {
   return page('API reference', {
     site,

@@ -280,7 +280,7 @@ describe('pages below /docs', () => {
     for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
   })
 
-  it('/docs links to every chapter by its title, and the page of a chapter to all of its guide', async () => {
+  it('/docs links to every chapter by its title, and the page of a chapter to every chapter of its guide', async () => {
     const links = (html: string, prefix: string) =>
       [...html.matchAll(/<a href="([^"]+)"[^>]*>([^<]+)<\/a>/g)]
         .filter(([, href = '']) => href.startsWith(prefix))

@@ -171,7 +171,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     // A line without an amount needs no sign: it may show the balance alone.
     if (sum.error) return errorOf(sum)
     if (sign === undefined || sum.units === undefined || isZero(sum.units)) return sum
-    // A minus beside DR may be a reversed debit.
+    // A minus beside DR may be a reversed debit, so the sign is uncertain and the row is rejected.
     if (sum.units.paise < 0) return WRONG
     if (CREDIT.test(sign)) return sum
     return DEBIT.test(sign) ? { units: negated(sum.units) } : WRONG
