@@ -230,7 +230,7 @@ describe('a failed call to PhonePe', () => {
     },
   )
 
-  it('fails the check of an account whose address returns 200 to everything but does not belong to PhonePe', async () => {
+  it('the check of an account fails if its address returns 200 to everything but does not belong to PhonePe', async () => {
     const its = serving((url) => json(200, url.endsWith('/token') ? token : '<html>'))
     await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
   })

@@ -323,7 +323,7 @@ describe('the page that the service sends', () => {
     ])
   })
 
-  it('instructs customers of an unpaid final order what to do if money has left their account', async () => {
+  it('explains to customers of an unpaid final order what to do if money has left their account', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
     expect(sections.flatMap(([html, of]) => (html.includes('note the reference number (UTR)') ? [of] : []))).toEqual([
