@@ -56,7 +56,7 @@ export class AcquirerError extends Error {
   /** A link that a failed call may have created, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 
-  /** The kind of account that failed, for metrics. If several accounts were requested, the most significant one. */
+  /** The kind of account that failed, for metrics. If several accounts failed, the first of `ACCOUNT_KINDS`. */
   accountKind: 'default' | 'own' | 'disabled' | undefined
 
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {

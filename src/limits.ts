@@ -33,7 +33,7 @@ export const LIMITS = {
   body: {
     /** Longest body. Every field at its maximum length fits, unless the redirect_url is long and mostly not ASCII. */
     bytes: 16 * 1024,
-    /** Most fields of a body, because parsing many fields blocks the event loop. */
+    /** Largest number of fields in a body, because parsing many fields blocks the event loop. */
     fields: 100,
   },
 

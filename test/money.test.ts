@@ -15,7 +15,7 @@ import {
 const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), lenientAmount(HIGHEST_MAX_RUPEES)]
 
 it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999])(
-  'accepts every amount up to a merchant’s maximum of %i',
+  'the service accepts every amount up to a merchant’s maximum of %i',
   (max) => {
     const schema = orderAmount(max)
     const taken = Array.from(
@@ -27,7 +27,7 @@ it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999
   },
 )
 
-it('applies the interface’s maximum amount unless another one is set', () => {
+it('the service applies the interface’s maximum amount unless another one is set', () => {
   const rejected = (schema: ReturnType<typeof orderAmount | typeof lenientAmount>) =>
     schema.safeParse('100000.01').error?.issues[0]?.message
   expect(rejected(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
@@ -39,7 +39,7 @@ it('applies the interface’s maximum amount unless another one is set', () => {
 })
 
 it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(
-  'accepts a refund of %j from a merchant with the input shop',
+  'the service accepts a refund of %j from a merchant with the input shop',
   (amount) => {
     expect(lenientRefund.safeParse(amount).success).toBe(true)
   },
@@ -59,7 +59,7 @@ it.each([
   '.5',
   0,
   500_000.01,
-])('rejects a refund of %j from a merchant with the input shop', (amount) => {
+])('the service rejects a refund of %j from a merchant with the input shop', (amount) => {
   expect(lenientRefund.safeParse(amount).success).toBe(false)
 })
 
@@ -71,7 +71,7 @@ it.each([
   [10_000_000, '₹1,00,000'],
   [50_000_000, '₹5,00,000'],
   [9_999_999, '₹99,999.99'],
-])('formats %i paise for people as %s', (amount, text) => {
+])('the service formats %i paise for people as %s', (amount, text) => {
   expect(toIndianText(amount)).toBe(text)
 })
 
@@ -81,7 +81,7 @@ it.each([
   [123_456_700, '₹12,34,567.00'],
   [-20_000, '-₹200.00'],
   [999_999_999_999_999, '₹99,99,99,99,99,999.99'],
-])('formats a sum of %i paise for people as %s', (paise, text) => {
+])('the service formats a sum of %i paise for people as %s', (paise, text) => {
   expect(toIndianRupees(paise)).toBe(text)
   expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
 })
@@ -91,19 +91,19 @@ it.each([
   ['1,234,567.5', 123_456_750],
   ['-12,34,567.05', -123_456_705],
   ['9999999999999.99', 999_999_999_999_999],
-])('accepts the sum %s from an operator', (text, paise) => {
+])('the service accepts the sum %s from an operator', (text, paise) => {
   expect(totalText.parse(text)).toBe(paise)
 })
 
 it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3', '99999999999999'])(
-  'rejects the sum %j from an operator, because it could be misread',
+  'the service rejects the sum %j from an operator, because it could be misread',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)
   },
 )
 
 it.each(['0.99', '500000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', '1,000', '1 000', '५', '', 'NaN'])(
-  'rejects the amount %j from any merchant',
+  'the service rejects the amount %j from any merchant',
   (amount) => {
     expect([ORDER, SHOP, lenientAmountText].map((schema) => schema.safeParse(amount).success)).toEqual([
       false,
@@ -114,7 +114,7 @@ it.each(['0.99', '500000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', 
 )
 
 it.each([0.99, 500_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSITIVE_INFINITY])(
-  'rejects the JSON number %d from any merchant',
+  'the service rejects the JSON number %d from any merchant',
   (amount) => {
     expect([ORDER, SHOP].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
   },
@@ -130,6 +130,6 @@ it.each([
   ['paid 4000.00, settled 3000.00: UTR 523504870405', 'paid 4,000.00, settled 3,000.00: UTR 523504870405'],
   // Texts that are not amounts.
   ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
-])('formats the rupees of "%s" for people as "%s"', (text, grouped) => {
+])('the service formats the rupees of "%s" for people as "%s"', (text, grouped) => {
   expect(groupRupees(text)).toBe(grouped)
 })

@@ -19,7 +19,7 @@ const VPA = 'demo@not-a-bank.invalid'
 
 /** The month that the partner guide uses in its examples. */
 export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
-/** A settlement file of the bank, imported like an operator's. Its times are in IST. */
+/** A settlement file of the bank, which the demo imports as an operator does. Its times are in IST. */
 const SETTLEMENTS = `mid,amount,utr,bank_reference_number,status,initiation_date,created_at
 ${MID},1999.00,DEMON26278000001,DEMOBANK-0001,SUCCESS,2026-10-05 10:00:00,2026-10-06 10:00:00
 ${MID},450.50,DEMON26280000002,DEMOBANK-0002,SUCCESS,2026-10-07 10:00:00,2026-10-08 10:00:00

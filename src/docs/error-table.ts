@@ -50,7 +50,7 @@ export function withErrorsInMarkdown(markdown: string, rows: () => readonly Erro
   )
 }
 
-/** Replaces the same line in the HTML of the chapter, where it is a paragraph. */
+/** Replaces the line {ERRORS} in a chapter's HTML, where the line is a paragraph. */
 export function withErrorsInHtml(fragment: string, rows: () => readonly ErrorRow[]): string {
   return fragment.replace(`<p>${PLACEHOLDER}</p>\n`, () =>
     html`<div class="table" tabindex="0"><table>
@@ -67,7 +67,7 @@ ${rows().map(({ statusCode, msg, operations }) => {
   )
 }
 
-/** Replaces it in the text that is searched. */
+/** Replaces the line {ERRORS} in the text from which the search index is built. */
 export function withErrorsInText(text: string, rows: () => readonly ErrorRow[]): string {
   return text.replace(PLACEHOLDER, () =>
     rows()

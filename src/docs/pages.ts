@@ -146,7 +146,9 @@ function pager(chapter: string, site: TitledSite): Html | undefined {
 ${link(chapters[at - 1], 'Previous', 'prev')}${link(chapters[at + 1], 'Next', 'next')}</nav>`
 }
 
-/** The page /docs/reference by OpenAPI Explorer. It sends requests to the host from which it was loaded. */
+/**
+ * The page /docs/reference, rendered by OpenAPI Explorer. The page sends requests to the host from which it was loaded.
+ */
 export function referencePage(site: TitledSite): string {
   return page('API reference', {
     site,
@@ -213,7 +215,7 @@ function header(site: TitledSite, path: string, below: string): Html {
   const to = (target: string, text: string) => link(`${below}${target}`, text, currentIf(target === path))
   const chapters = chaptersOfSite(site)
   const ifExists = (chapter: string, text: string) => (chapters.includes(chapter) ? to(chapter, text) : undefined)
-  // Within a chapter `Guides` is not the current page, but contains it.
+  // A chapter is below `Guides`, so the link is marked as current there, but not as the current page.
   const guides = link(
     docs,
     'Guides',

@@ -21,7 +21,7 @@ export function renderChapter(markdown: string): Chapter {
   if (repeated !== undefined) throw new Error(`Two headings of a chapter have the anchor #${repeated}`)
 
   const title = tokens.find((token): token is Tokens.Heading => token.type === 'heading' && token.depth === 1)
-  // The contents follow the title and the first paragraph, which introduces the chapter.
+  // The table of contents follows the title and the first paragraph, which introduces the chapter.
   const first = tokens.findIndex((token) => token.type !== 'heading' && token.type !== 'space')
   const lead = tokens[first]?.type === 'paragraph' ? first + 1 : Math.max(first, 0)
   const toc: Token = { type: 'html', raw: '', text: contents(headings, marked), block: true, pre: false }
@@ -35,7 +35,7 @@ export function renderChapter(markdown: string): Chapter {
 
 const isSample = ({ type }: Token) => type === 'code' || type === 'samples'
 
-/** HTML in which each text and the samples that follow it are a pair, since a wide screen shows them side by side. */
+/** Returns HTML that pairs each text with the samples that follow it, since a wide screen shows them side by side. */
 function layOut(tokens: readonly Token[], marked: Marked): string {
   const pairs: { prose: Token[]; samples: Token[] }[] = []
   let openDetails = 0
@@ -144,7 +144,10 @@ function sample(token: Tokens.Code, label: string): string {
 `.toString()
 }
 
-/** What the tabs of a group differ in. The browser stores the choice for each of these names but `Response`. */
+/**
+ * The name of the property in which the tabs of a group differ. The browser stores the chosen tab by this name, except
+ * for `Response`.
+ */
 function nameOf(labels: readonly string[]): string {
   if (labels.every((label) => /^\d{3}\b/.test(label))) return 'Response'
   return labels.every((label) => label === 'curl' || Object.values(LABELS).includes(label)) ? 'Language' : 'Variant'
@@ -186,7 +189,7 @@ ${inputs}${trustedHtml(panels.join(''))}</div>
         return html`<a href="${target}"${titled}>${trustedHtml(this.parser.parseInline(tokens))}</a>`.toString()
       },
       table(token) {
-        // An empty corner is no heading, which screen readers would announce.
+        // An empty corner cell becomes a `td`, because screen readers would announce an empty heading.
         const table = Renderer.prototype.table.call(this, token).replaceAll('<th></th>', '<td></td>')
         return `<div class="table" tabindex="0">${table}</div>\n`
       },

@@ -3,10 +3,10 @@ import { GUIDES, type GuideName } from './chapters.ts'
 import type { Chapter } from './render-chapter.ts'
 import { filledIn, type Site } from './site.ts'
 
-/** What the search finds: a section of a chapter or an operation. `url` is relative to /docs/. */
+/** A result of the search: a section of a chapter, or an operation. `url` is relative to /docs/. */
 export type SearchEntry = { url: string; guide: string; title: string; heading: string; text: string }
 
-/** Entries of a chapter, one for each section. */
+/** Returns the search entries of a chapter, one for each section. */
 export function entriesOf(chapter: string, { title, sections }: Chapter, site: Site): SearchEntry[] {
   const guide = GUIDES[chapter.split('/')[0] as GuideName].title
   return sections.map(({ heading, anchor, text }) => {
@@ -14,7 +14,7 @@ export function entriesOf(chapter: string, { title, sections }: Chapter, site: S
   })
 }
 
-/** One entry for each operation, which opens the operation in the API reference. */
+/** Returns one search entry for each operation. The entry opens the operation in the API reference. */
 export function entriesOfOperations(operations: readonly Described[]): SearchEntry[] {
   return operations.map(({ name, method, path, summary, description }) => ({
     url: `reference#?route=${method.toLowerCase()}-${path.replace(/:(\w+)/g, '-$1-')}`,

@@ -28,13 +28,13 @@ export function ageText(moment: Date, now: Date): string {
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
-/** `2 double payment, 1 late payment`, or `none` if all are 0. */
+/** Formats counts, such as `2 double payment, 1 late payment`, or `none` if all are 0. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const some = Object.entries(counts).filter(([, count]) => count > 0)
   return some.map(([name, count]) => `${count} ${name}`).join(', ') || 'none'
 }
 
-/** `1 for 1 to 2 days, 2 for over 2 days` */
+/** Formats the number of open items by age, such as `1 for 1 to 2 days, 2 for over 2 days`. */
 export function agesText(open: Readonly<Record<Age, number>>): string {
   return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')
 }
@@ -82,13 +82,18 @@ export function arrivalsText(counts: readonly ArrivalCount[]): string {
   return `${texts.join(', ')}: ops reconcile payouts`
 }
 
-/** `payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00` */
+/**
+ * Formats an open payout as one line, such as `payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00`.
+ */
 export function openPayoutText({ day, mid, bankReference, net, arrival, difference }: ArrivedPayout): string {
   const by = arrival === 'amount differs' && difference !== null ? ` by ${toIndianRupees(difference)}` : ''
   return `payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
 }
 
-/** `2026-11-20 to 2026-11-21 does not balance: 2 discrepancies, 1 open exception`; or `…balances, 26409.99 carried forward` */
+/**
+ * Formats the result of a reconciliation, such as `2026-11-20 to 2026-11-21 does not balance: 2 discrepancies, 1 open
+ * exception`, or `…balances, 26409.99 carried forward`.
+ */
 export function balanceText({
   from,
   to,
@@ -102,7 +107,7 @@ export function balanceText({
   return `${days} balances${carriedForward === 0 ? '' : `, ${toDecimalText(carriedForward)} carried forward`}`
 }
 
-/** `2 discrepancies, 1 open exception`, or empty without any. */
+/** Formats the number of errors, such as `2 discrepancies, 1 open exception`. Returns an empty text without errors. */
 export const errorsText = ({
   differences,
   openExceptions = 0,

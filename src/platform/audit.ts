@@ -25,7 +25,7 @@ export type AuditEntry = Omit<AuditedCommand, 'auditId'> & {
 
 type AuditQuery = { since?: Date | undefined; until?: Date | undefined; mid?: string | undefined }
 
-/** Operators' commands, for auditors. The tables are append-only. */
+/** Stores and lists operators' commands, for auditors. The tables are append-only. */
 export function createAudit(db: Queryable) {
   return {
     /** Stores that a command begins. The command must not change anything before this is stored. */

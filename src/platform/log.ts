@@ -4,7 +4,9 @@ import { type Logger, pino } from 'pino'
 const BUFFER_BYTES = 8_192
 /** Longest time until a line is written. A killed process loses the lines of this time. */
 const FLUSH_INTERVAL_MS = 500
-/** Most bytes buffered while nothing can be written, for example on a full disk. Further lines are lost. */
+/**
+ * Largest number of bytes buffered while nothing can be written, for example on a full disk. Further lines are lost.
+ */
 const RETAINED_BYTES = 1024 * 1024
 
 /** The log on standard output. If writing fails, the service continues and writes the buffer with the next lines. */

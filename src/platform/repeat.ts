@@ -1,6 +1,6 @@
 /**
- * Calls `look` until `stop`, each time `pauseMs` after the previous call has finished. An error goes to `onError` and
- * does not stop the repetition. `stop` waits for a call in progress.
+ * Calls `look` until `stop`, each time `pauseMs` after the previous call has finished. An error is passed to `onError`
+ * and does not stop the repetition. `stop` waits for a call in progress.
  */
 export function startRepeating(look: () => Promise<void>, pauseMs: number, onError: (error: Error) => void) {
   let timer: NodeJS.Timeout | undefined

@@ -13,7 +13,7 @@ export type JobSource = {
    * statements stops before its next statement: a stopping instance waits for the search.
    */
   findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
-  /** Most concurrent jobs in this instance. */
+  /** Largest number of concurrent jobs in this instance. */
   concurrency: { ofQueue: number; ofGroup: number }
 }
 

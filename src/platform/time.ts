@@ -6,16 +6,16 @@ const OFFSET = '+05:30'
 const OFFSET_MS = 330 * 60_000
 const DAY_MS = 24 * 60 * 60_000
 
-/** `YYYY-MM-DD HH:MM:SS` in IST. */
+/** Formats a time as `YYYY-MM-DD HH:MM:SS` in IST. */
 export const toIstText = (moment: Date): string => inIst(moment).replace('T', ' ')
 
 /** The day in India at `moment`: `YYYY-MM-DD`. */
 export const toIstDay = (moment: Date): string => toIstText(moment).slice(0, 10)
 
-/** Formats for people: `YYYY-MM-DD HH:MM:SS IST`. */
+/** Formats a time for people: `YYYY-MM-DD HH:MM:SS IST`. */
 export const toIstTime = (moment: Date): string => `${toIstText(moment)} IST`
 
-/** ISO 8601: `YYYY-MM-DDTHH:MM:SS+05:30`. */
+/** Formats a time as ISO 8601 in IST: `YYYY-MM-DDTHH:MM:SS+05:30`. */
 export const toIstIso = (moment: Date): string => `${inIst(moment)}${OFFSET}`
 
 const inIst = (moment: Date): string => new Date(moment.getTime() + OFFSET_MS).toISOString().slice(0, 19)

@@ -299,7 +299,7 @@ describe('the command ops accounts', () => {
     for (const secret of [SECRETS.acme, SECRETS.other, 'never-shown']) expect(all).not.toContain(secret)
   })
 
-  it('reseal makes an account readable with the new key alone, and /readyz names an account that cannot be decrypted', async () => {
+  it('reseal encrypts an account with the new key alone, and /readyz names an account that cannot be decrypted', async () => {
     const newer = randomBytes(32).toString('base64')
     const errorsWith = async (keys: string) =>
       JSON.parse((await ops(['accounts', 'list'], '', keys)).stdout).map(({ fault }: { fault: string | null }) => fault)
@@ -348,7 +348,7 @@ describe('the command ops accounts', () => {
     expect((await update('other')).stderr).toContain('--acquirer must name two different accounts')
   })
 
-  it('rotating in valid secrets makes an account usable whose stored secrets are invalid', async () => {
+  it('a rotation to valid secrets enables an account whose stored secrets are invalid', async () => {
     const lines = (api: string) =>
       `CASHFREE_API_URL=https://${api}/pg\nCASHFREE_CLIENT_ID=x\nCASHFREE_CLIENT_SECRET=of-${api}`
     const config = { acquirers: { direct: [] }, webhooks: { encryptionKeys: ENCRYPTION_KEYS }, production: true }

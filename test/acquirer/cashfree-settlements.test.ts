@@ -167,7 +167,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['no fee, formatted as -0.0', -50, -50, number('-0.0'), null, [0, 0]],
     ['a fee that is billed elsewhere', 50, 50, 2, number('0.36'), [0, 0]],
   ])(
-    'adds up a deduction with %s, its fee and its tax to the amount refunded to the customer',
+    'converts a deduction with %s to amounts that add up, with fee and tax, to the amount refunded to the customer',
     async (_what, settled, whole, fee, tax, stored) => {
       const sums = {
         event_settlement_amount: settled,

@@ -40,7 +40,7 @@ describe('the signature of a Cashfree notification', () => {
 })
 
 it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
-  'reports a Cashfree payment whose payment_time is %j, without a time',
+  'the service reports a Cashfree payment whose payment_time is %j, without a time',
   async (time) => {
     const payment = { order_id: 'O1', cf_payment_id: '7', payment_status: 'SUCCESS', payment_amount: '200.00' }
     const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]

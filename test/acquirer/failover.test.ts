@@ -181,7 +181,7 @@ describe('failover to the fallback acquirer', () => {
     expect((await update('cashfree,nobody')).stderr).toContain('acquirer must be one of')
   })
 
-  it('uses the fallback acquirer when the first is unreachable, accepts its notification, and tries it first for 10 s', async () => {
+  it('uses the fallback acquirer when the first is unreachable, accepts its notification, and tries the fallback first for 10 s', async () => {
     const merchant = await newMerchantOf('setu', 'cashfree')
     await setu.goAway()
     const { status, body } = await create(merchant)

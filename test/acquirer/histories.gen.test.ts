@@ -67,7 +67,7 @@ function knownSince({ steps }: History, { checked }: End): number {
   return moments.find(isPaidAt) ?? Number.POSITIVE_INFINITY
 }
 
-it('stores the same data for the same history at Setu and Cashfree, and at PhonePe as its own records say', {
+it('the service stores the same data for the same history at Setu and Cashfree, and for PhonePe the data of its status checks', {
   timeout: 1_800_000,
 }, async () => {
   const seed = isGenerated() ? Math.floor(Math.random() * 2 ** 31) : 1

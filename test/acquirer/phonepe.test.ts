@@ -230,12 +230,12 @@ describe('a failed call to PhonePe', () => {
     },
   )
 
-  it('check fails for an address that returns 200 to everything but is not PhonePe’s', async () => {
+  it('the check of an account fails if its address returns 200 to everything but does not belong to PhonePe', async () => {
     const its = serving((url) => json(200, url.endsWith('/token') ? token : '<html>'))
     await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
   })
 
-  it('does not log in again for every call while PhonePe rejects every token', async () => {
+  it('causes no log-in per call while PhonePe rejects every token', async () => {
     const checked: string[] = []
     const its = serving((url) => {
       checked.push(url)
@@ -662,7 +662,7 @@ describe('a status response of PhonePe', () => {
 })
 
 it.each([5, 15, 24 * 60])(
-  'checks a PhonePe order with an expiry of %d minutes at most 12 times before the expiry while the merchant polls',
+  'the service checks a PhonePe order with an expiry of %d minutes at most 12 times before the expiry while the merchant polls',
   (minutes) => {
     const [createdAt, expiresAt] = [0, new Date(minutes * 60_000)]
     const checked: number[] = []
@@ -685,7 +685,7 @@ it.each([5, 15, 24 * 60])(
   },
 )
 
-it('rejects simulated payments at PhonePe, which has no simulation call', async () => {
+it('the service rejects simulated payments at PhonePe, which has no simulation call', async () => {
   const attempt = { payeeVpa: 'a@b', amount: 100, succeeds: true }
   await expect(client.simulate({} as never, attempt)).rejects.toMatchObject({ outcome: 'unavailable' })
 })

@@ -137,7 +137,7 @@ describe('status checks of an unpaid order', () => {
   })
 })
 
-it(`runs each of ${MANY} status checks exactly once across 8 instances`, async () => {
+it(`the service runs each of ${MANY} status checks exactly once across 8 instances`, async () => {
   const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newOrderWithLink(number)))
   const checked: unknown[] = []
   const instance = async () => {
@@ -281,7 +281,7 @@ describe('reading the pending jobs of acquirers', () => {
   })
 })
 
-it('limits the status checks per minute of all instances that share an account', async () => {
+it('the service limits the status checks per minute of all instances that share an account', async () => {
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
   const checked: string[] = []
   const client = {
@@ -300,7 +300,7 @@ it('limits the status checks per minute of all instances that share an account',
   expect(orderIds).toEqual(expect.arrayContaining(checked))
 })
 
-it('does not count a status check that the acquirer rejects with 429, and repeats it', async () => {
+it('the service does not count a status check that the acquirer rejects with 429, and repeats it', async () => {
   const orderId = await newOrderWithLink()
   let isCrowded = true
   const client = {
@@ -376,7 +376,7 @@ describe('a failed status check', () => {
   })
 })
 
-it('logs a status check whose result cannot be stored and continues with the others', async () => {
+it('the service logs a status check whose result cannot be stored and continues with the others', async () => {
   const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')
   const checked: string[] = []
@@ -398,7 +398,7 @@ it('logs a status check whose result cannot be stored and continues with the oth
   expect(warnings).toMatchObject([{ work: 'status checks at acquirers', error: 'the database is away' }])
 })
 
-it('runs a status check even if the acquirer’s limit of concurrent calls is reached', async () => {
+it('the service runs a status check even if the acquirer’s limit of concurrent calls is reached', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = {
     createLink: hangs,

@@ -84,17 +84,20 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
 it.each([
   { message: 'Query read timeout', code: undefined },
   { message: 'terminating connection due to administrator command', code: '57P01' },
-])('returns the intent with its open link when the database fails after storing it ($message)', async (failure) => {
-  const { store, closed } = await newRequest()
-  const responseIsLost: Intents['insert'] = async (intent) => {
-    await intents.insert(intent)
-    throw Object.assign(new Error(failure.message), { code: failure.code })
-  }
-  const { intent } = await store({ ...intents, insert: responseIsLost })
-  expect(closed).toEqual([])
-  expect(intent.paymentLink?.id).toMatch(/^QR/)
-  expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
-})
+])(
+  'createPaymentIntent returns the intent with its open link when the database fails after storing it ($message)',
+  async (failure) => {
+    const { store, closed } = await newRequest()
+    const responseIsLost: Intents['insert'] = async (intent) => {
+      await intents.insert(intent)
+      throw Object.assign(new Error(failure.message), { code: failure.code })
+    }
+    const { intent } = await store({ ...intents, insert: responseIsLost })
+    expect(closed).toEqual([])
+    expect(intent.paymentLink?.id).toMatch(/^QR/)
+    expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
+  },
+)
 
 /** Runs `what` with the connection of the first `commit`. */
 function atCommit(what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]) => Error | null) {
@@ -108,7 +111,7 @@ function atCommit(what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]
 
 type Instead = Parameters<typeof intercept>[0]
 
-it('returns the intent when the connection is lost at its commit and the database is briefly unavailable', async () => {
+it('createPaymentIntent returns the intent when the connection is lost at its commit and the database is briefly unavailable', async () => {
   const { mid, store, closed } = await newRequest()
   const find = () => service.db.query('select from acquirer_intents where mid = $1', [mid])
   atCommit(({ stream }, submit) => {
@@ -124,7 +127,7 @@ it('returns the intent when the connection is lost at its commit and the databas
   expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
 })
 
-it('leaves the link open when a lookup does not find the intent, because its commit may be in progress', async () => {
+it('createPaymentIntent leaves the link open when a lookup does not find the intent, because its commit may be in progress', async () => {
   const { store, closed } = await newRequest()
   atCommit(({ stream }) => {
     stream.destroy()
@@ -137,7 +140,7 @@ it('leaves the link open when a lookup does not find the intent, because its com
 it.each([
   ['the database rejects the connection', 'postgres://nobody@127.0.0.1:1/none', 'ECONNREFUSED'],
   ['PostgreSQL rolls the transaction back', undefined, 'canceling statement due to lock timeout'],
-])('closes the link when %s', async (_when, url, fault) => {
+])('createPaymentIntent closes the link when %s', async (_when, url, fault) => {
   const { store, closed } = await newRequest()
   const creates = testPool(url ?? `${service.databaseUrl}?options=-c%20lock_timeout%3D10`, 1)
   onTestFinished(() => creates.end())
@@ -156,7 +159,7 @@ it.each([
   expect(closed).toHaveLength(1)
 })
 
-it('includes the time of the database before the acquirer call in the time limit of createPaymentIntent', async () => {
+it('createPaymentIntent includes the time of the database before the acquirer call in the time limit of createPaymentIntent', async () => {
   const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 100 })
   const slowly: Intents['findEarlier'] = async (intent) => {
     await sleep(100)

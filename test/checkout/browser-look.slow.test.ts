@@ -228,7 +228,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     { phone: 'Android phone', options: ANDROID },
     { phone: 'iPhone', options: IPHONE },
   ])(
-    'the content security policy of the pay page lets customers on an $phone follow every link',
+    'the content security policy of the pay page allows customers on an $phone to follow every link',
     async ({ options }) => {
       const { payment_url } = await checkout.newOrder()
       // Opens each link in its own tab: a browser that waits for an app confirms no further tap.

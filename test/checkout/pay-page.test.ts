@@ -323,7 +323,7 @@ describe('the page that the service sends', () => {
     ])
   })
 
-  it('tells customers of an unpaid final order what to do if money has left their account', async () => {
+  it('explains to customers of an unpaid final order what to do if money has left their account', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
     expect(sections.flatMap(([html, of]) => (html.includes('note the reference number (UTR)') ? [of] : []))).toEqual([
@@ -381,7 +381,7 @@ describe('addresses without a payment', () => {
   })
 })
 
-it('returns 503 for pages, QRs and events while the database is unavailable, with a readable page', async () => {
+it('the service returns 503 for pages, QRs and events while the database is unavailable, with a readable page', async () => {
   const cutOff = await startService()
   const { page } = await newOrder({}, 'Chai Point', cutOff)
   vi.spyOn(cutOff.pools.pages, 'query').mockImplementation(async () => {

@@ -166,7 +166,7 @@ describe('the watch over open pay pages', () => {
     watch.close()
   })
 
-  it('ends earlier and later pages once closed, and queries nothing anymore', async () => {
+  it('ends every event stream when it is closed, including streams opened later, and sends no more queries', async () => {
     const { watch, requested } = watchOver(new Map())
     const early = open(watch, checkoutOf('a'))
     watch.close()

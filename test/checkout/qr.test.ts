@@ -133,7 +133,7 @@ describe('dynamicQR', () => {
 describe('an expired QR', () => {
   const GONE = errorResponse(410, 'This payment is no longer open. Ask the merchant for a new one.')
 
-  it('is 410 from the moment of expiry, even for a client that has it cached', async () => {
+  it('returns 410 from the moment of expiry, even to a client that has it cached', async () => {
     const { orderId } = await newIntent()
     service.clock.advance(15 * 60 - 1)
     expect((await get(`/pay/${orderId}/qr.png`)).status).toBe(200)

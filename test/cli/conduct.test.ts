@@ -139,7 +139,7 @@ describe('a failing command exits with 1 and one line on stderr, without a stack
   )
 
   it.each([[['merchants', 'list']], [['settlements', 'import', '-']]])(
-    'ops tells the operator to run ops migrate if the database has no tables: %j',
+    'ops instructs the operator to run ops migrate if the database has no tables: %j',
     async (args) => {
       const { code, stderr } = await runOps(empty.url, args)
       expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: the database is not migrated: run ops migrate\n' })

@@ -86,7 +86,7 @@ describe('payments forget-customers', () => {
     expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
   })
 
-  it('payments forget-customers keeps order_ids used and history unchanged, and makes an idempotent retry a 422', async () => {
+  it('payments forget-customers changes neither used order_ids nor the history, and an idempotent retry then returns 422', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }
     const once = { 'idempotency-key': 'retry-1001' }
@@ -121,7 +121,7 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBeUndefined()
   })
 
-  it('payments forget-customers empties notes of refunds, including later ones, and keeps refund retries idempotent', async () => {
+  it('payments forget-customers empties notes of refunds, including later ones, and refund retries remain idempotent', async () => {
     const merchant = await newMerchant(service.db)
     const key = await newKey(service.db, merchant, true)
     const [mine, other] = ['9812340001', '9812340002']

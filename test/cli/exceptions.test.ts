@@ -163,7 +163,7 @@ describe('payments resolve --all', () => {
   })
 
   it.each(['y\n', ' YES\n'])(
-    'payments resolve --all asks with count and rupees, and resolves the exceptions after %j',
+    'payments resolve --all requests confirmation with count and rupees, and resolves the exceptions after %j',
     async (response) => {
       const { mid } = await withExceptions(...MANY)
       expect(await onTerminal(response, all(mid))).toEqual({

@@ -91,7 +91,7 @@ describe('ops refunds', () => {
     expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/10,000\.00 +2,000\.00 +345\.00/)
   })
 
-  it('refunds create rejects more than the unrefunded rest, to which a failed refund returns its amount', async () => {
+  it('refunds create rejects an amount above the remaining amount, which a failed refund increases again', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
       'exceeds the unrefunded rest of the payment',

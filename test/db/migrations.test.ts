@@ -45,14 +45,14 @@ describe('migrations of an empty database', () => {
     expect(await migrate(database.url)).toEqual([])
   })
 
-  test('ignores migrations that this version does not know, so that an older instance continues to work', async () => {
+  test('ignores migrations of newer versions, so that an older instance continues to work', async () => {
     await pool.query("insert into schema_migrations (name, run_on) values ('9999_from_the_future', now())")
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 })
 
-test('sends migrations and grants one statement at a time, since a distributed database rejects several in one message', async () => {
+test('ops migrate sends migrations and grants one statement at a time, since a distributed database rejects several in one message', async () => {
   const database = await createTestDatabase({ empty: true })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
@@ -67,7 +67,7 @@ test('sends migrations and grants one statement at a time, since a distributed d
   await applyGrants(database.url)
 })
 
-test('adds duplicate payments to the amounts that closed months carry forward, on an upgrade', async () => {
+test('an upgrade adds duplicate payments to the amounts that closed months carry forward', async () => {
   const database = await createTestDatabase({ empty: true })
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
   for (const name of ALL.filter((one) => one < '0009'))
@@ -103,7 +103,7 @@ test('adds duplicate payments to the amounts that closed months carry forward, o
 test.each([
   ...['payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
-])('rejects changes of the rows of %s, even by the tables’ own role', async (table) => {
+])('the database rejects changes of the rows of %s, even by the tables’ own role', async (table) => {
   const { db } = await createTestDatabase()
   const column = table.startsWith('audit') ? 'audit_id' : 'mid'
   for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
@@ -111,7 +111,7 @@ test.each([
   }
 })
 
-test('rejects a database of the versions before the baseline in ops and /readyz, and changes nothing in it', async () => {
+test('ops and /readyz reject a database of the versions before the baseline, and change nothing in it', async () => {
   const { url, db } = await createTestDatabase()
   // Its first migration sorts before the last one of this version.
   await db.query(`update schema_migrations set name = '0001_merchants_keys_intents_settlements' where name = $1`, [
@@ -131,7 +131,7 @@ test('rejects a database of the versions before the baseline in ops and /readyz,
   expect(await read()).toEqual(before)
 })
 
-test('reports the reason if the database of a migration cannot be reached', async () => {
+test('ops migrate reports the reason if its database cannot be reached', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
 })
 

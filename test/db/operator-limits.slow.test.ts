@@ -56,7 +56,7 @@ describe('time limits that the operator has set for the role or the database', (
     await expect(db.query('select pg_sleep(10)')).rejects.toMatchObject({ code: '57014' })
   })
 
-  it('a time-out set by the operator cancels no import that waits for another one, or whose file arrives slowly', async () => {
+  it('a time-out set by the operator cancels neither an import that waits for another import nor one whose file arrives slowly', async () => {
     const slow = new PassThrough()
     slow.write(HEADER)
     // A whole batch, so that a part is stored before the rest of the file arrives.

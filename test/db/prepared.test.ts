@@ -29,25 +29,25 @@ const notes = async () => (await pool.query('select text from notes order by tex
  */
 const loseNames = () => pool.query('deallocate all')
 
-it('prepares a statement once per connection', async () => {
+it('the database client prepares a statement once per connection', async () => {
   for (const text of ['a', 'b', 'c']) await pool.query(ADD(text))
   expect([await names(), await notes()]).toEqual([1, ['a', 'b', 'c']])
 })
 
-it('names the option that avoids the error of a lost prepared statement, and stores nothing', async () => {
+it('the database client names the option that avoids the error of a lost prepared statement, and stores nothing', async () => {
   await pool.query(ADD('a'))
   await loseNames()
   await expect(pool.query(ADD('b'))).rejects.toThrow('DATABASE_PREPARED_STATEMENTS=off')
   expect(await notes()).toEqual(['a'])
 })
 
-it('does not repeat a prepared statement that fails by its own error', async () => {
+it('the database client does not repeat a prepared statement that fails by its own error', async () => {
   await expect(pool.query(ADD(null))).rejects.toMatchObject({ code: '23502' })
   await pool.query(ADD('a'))
   expect(await names()).toBe(1)
 })
 
-it('sends no statement names from a pool without prepared statements, reports included, and returns the same rows', async () => {
+it('the database client sends no statement names from a pool without prepared statements, reports included, and returns the same rows', async () => {
   const report = async (db: typeof pool) => {
     const days = { from: '2026-10-01', to: '2026-10-02', mid: 'M1', now: new Date('2026-11-01T00:00:00Z') }
     const found = []

@@ -98,7 +98,7 @@ const pauseReplay = async () => {
 }
 const resumeReplay = () => replica.query('select pg_wal_replay_resume()')
 
-it('returns 503 for /readyz while DATABASE_URL names a standby', async () => {
+it('the service returns 503 for /readyz while DATABASE_URL names a standby', async () => {
   const standby = await startService({ replicated: { url: urls.replicaUrl } })
   const { status, body } = responseOf(await standby.app.inject('/readyz'))
   expect([status, body]).toEqual([

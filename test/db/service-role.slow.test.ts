@@ -860,7 +860,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('roles.sql lets the service into the database in which it is run, even if that is postgres', async () => {
+  it('roles.sql allows the service to connect to the database in which it is run, even if that is postgres', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), ROLES)

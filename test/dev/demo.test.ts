@@ -70,7 +70,7 @@ it('the documented example of checkPaymentStatus works in the demo exactly as pr
   expect(requested.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 
-it('the demo’s key may refund, and the printed text says that other keys need the right', async () => {
+it('the demo’s key may refund, and the printed text states that other keys need the right', async () => {
   const [, ...said] = demoCommands({ ...demo, webhook }, new Date()).split('Accept a first payment')
   expect(said.join()).toContain(
     'This key may also refund; other keys may not, unless the operator grants them the right.',

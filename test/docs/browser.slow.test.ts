@@ -175,7 +175,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
   /** A chapter with samples in several languages. */
   const TABS = chapterWith(/^```js\n[\s\S]*?^```\n+```python\n/m)
 
-  it('each page fits 320 and 1280 pixels and has no axe violation, in the light or in the dark', {
+  it('each page fits 320 and 1280 pixels and has no axe violation, in light and dark mode', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab()
@@ -201,7 +201,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     }
   })
 
-  it('samples and their tabs have enough contrast in the light and in the dark, whichever tab is chosen', {
+  it('samples and their tabs have enough contrast in light and dark mode, whichever tab is chosen', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab({ viewport: { width: 1440, height: HEIGHT } })
@@ -215,7 +215,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
   })
 
   it.each([390, 1280, 1440])(
-    'the contents at %d pixels list no heading of a chapter without its parent',
+    'the table of contents, at a width of %d pixels, lists each heading of a chapter below its parent heading',
     async (width) => {
       const tab = await checkout.openTab({ viewport: { width, height: 844 } })
       let count = 0
@@ -283,7 +283,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(chapters, 'chapters that no page links to').toEqual([])
   })
 
-  it('a link to a heading of a guide that was one page leads to its chapter', async () => {
+  it('an old link to a heading of a former one-page guide leads to the chapter with this heading', async () => {
     const tab = await checkout.openTab()
     for (const [old, guide] of [
       [`${checkout.publicUrl}/docs/merchant`, 'merchant'],
@@ -417,22 +417,25 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       ['rotate a key', OPERATOR_INDEX, /key/i],
       ['BankUnavailable', OPERATOR_INDEX, /BankUnavailable/],
       ['upgrade', OPERATOR_INDEX, /upgrade/i],
-    ])('the search for %s finds its chapter first, which the index links to as well', async (query, index, title) => {
-      const tab = await openSearch(index)
-      await tab.keyboard.type(query)
-      await results(tab).first().waitFor(SOON)
-      // Until the last key is searched for.
-      await expect.poll(() => tab.locator('.search .status').textContent(), SOON).toMatch(/result/)
-      await tab.keyboard.press('Enter')
-      await tab.waitForURL(/\/docs\/\w+\/[\w-]+/, SOON)
-      expect(await tab.locator('h1').first().textContent()).toMatch(title)
-      const { pathname } = new URL(tab.url())
-      await tab.goto(addressOf(index))
-      const links = (await tab.evaluate(
-        '[...document.querySelectorAll("main a")].map(({ pathname }) => pathname)',
-      )) as string[]
-      expect(links).toContain(pathname)
-    })
+    ])(
+      'the search for %s finds its chapter first, and the index links to that chapter',
+      async (query, index, title) => {
+        const tab = await openSearch(index)
+        await tab.keyboard.type(query)
+        await results(tab).first().waitFor(SOON)
+        // Until the last key is searched for.
+        await expect.poll(() => tab.locator('.search .status').textContent(), SOON).toMatch(/result/)
+        await tab.keyboard.press('Enter')
+        await tab.waitForURL(/\/docs\/\w+\/[\w-]+/, SOON)
+        expect(await tab.locator('h1').first().textContent()).toMatch(title)
+        const { pathname } = new URL(tab.url())
+        await tab.goto(addressOf(index))
+        const links = (await tab.evaluate(
+          '[...document.querySelectorAll("main a")].map(({ pathname }) => pathname)',
+        )) as string[]
+        expect(links).toContain(pathname)
+      },
+    )
 
     it('the search loads its library and its entries at the first focus only, and finds words by prefix and with typing errors', async () => {
       const tab = await checkout.openTab(DESKTOP)

@@ -280,7 +280,7 @@ describe('pages below /docs', () => {
     for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
   })
 
-  it('/docs links to every chapter by its title, and the page of a chapter to all of its guide', async () => {
+  it('/docs links to every chapter by its title, and the page of a chapter to every chapter of its guide', async () => {
     const links = (html: string, prefix: string) =>
       [...html.matchAll(/<a href="([^"]+)"[^>]*>([^<]+)<\/a>/g)]
         .filter(([, href = '']) => href.startsWith(prefix))
@@ -345,7 +345,7 @@ describe('the table of errors', () => {
     expect(new Set(shared)).toEqual(new Set([400, 401, 403, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503]))
   })
 
-  it('the table of errors replaces the line {ERRORS} in Markdown, in HTML and in the text to search', () => {
+  it('the table of errors replaces the line {ERRORS} in Markdown, in HTML and in the text of the search', () => {
     const some = [
       { statusCode: 409, msg: 'A | b <c>', operations: ['cancelPayment', 'refundPayment'] },
       { statusCode: 500, msg: 'Oops', operations: [] },

@@ -208,7 +208,7 @@ function isEmail(text: string): boolean {
   )
 }
 
-it('accepts exactly the e-mail addresses that obey the rule, and their stored form does not change again', () => {
+it('the service accepts exactly the e-mail addresses that the documented rule allows, and their stored form is stable', () => {
   const email = NewPayment.shape.customer_email
   const seen = { taken: 0, refused: 0 }
   fc.assert(

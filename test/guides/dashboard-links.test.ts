@@ -10,7 +10,7 @@ const LINKS = [...PAGE.matchAll(/href="docs\/(operator\/[\w-]+)#?([\w-]*)"/g)].m
   anchor as string,
 ])
 
-it('the operator dashboard links to chapters', () => {
+it('the operator dashboard links to chapters of the operator manual', () => {
   expect(LINKS.length).toBeGreaterThan(4)
   expect(PAGE).not.toContain('href="docs#')
 })

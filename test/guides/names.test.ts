@@ -110,10 +110,13 @@ describe('the tables of fields in the guides', () => {
 
 const LONGEST_CODE_LINE = 84
 
-it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)('code of the %s guide fits its column', (guide) => {
-  const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
-  expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
-})
+it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)(
+  'the code samples of the %s guide fit their column',
+  (guide) => {
+    const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
+    expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
+  },
+)
 
 it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
@@ -148,11 +151,11 @@ describe('the guides state legal requirements', () => {
     expect(chapterText('operator/security-incident')).toMatch(/CERT-In within 6 hours/)
   })
 
-  it.each(['operator', 'merchant'] as const)('the %s guide says how long to retain proof of delivery', (guide) => {
+  it.each(['operator', 'merchant'] as const)('the %s guide states how long to retain proof of delivery', (guide) => {
     expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, (better a|preferably one) year/)
   })
 
-  it('each day on which the DPDP Rules come into force is the latest one', () => {
+  it('the guides describe the day on which the DPDP Rules come into force as the latest possible day', () => {
     const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
     const days = [...text.matchAll(/.{0,23}13 May 2027.{0,14}/g)].map(([day]) => day)
     expect(days.length).toBeGreaterThan(3)
@@ -228,7 +231,7 @@ const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer
 const CALLED = Object.values(OPERATIONS)
   .flat()
   .flatMap(({ path, tag }) => (tag in GUIDE_OF ? [[path, GUIDE_OF[tag as keyof typeof GUIDE_OF]] as const] : []))
-it.each(CALLED)('%s has its paragraph in the guide of the %s', (path, guide) => {
+it.each(CALLED)('the operation %s has a paragraph in the guide of the %s', (path, guide) => {
   expect(proseOf(guideText(guide))).toMatch(new RegExp(`${path}\\b`))
 })
 

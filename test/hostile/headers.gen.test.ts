@@ -123,7 +123,7 @@ describe('request headers', () => {
 
 describe('encoded body', () => {
   it.each(['gzip', 'GZIP', 'identity, gzip', 'utf-8'])(
-    'rejects a body with Content-Encoding %s, with a text that says what to do instead',
+    'rejects a body with Content-Encoding %s, with an instruction to send the body uncompressed',
     async (coding) => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
       expect([status, JSON.parse(text)]).toEqual([

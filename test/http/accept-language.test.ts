@@ -22,11 +22,11 @@ it.each([
   [undefined, 'en'],
   ['__proto__, hi;q=0.3', 'hi'],
   [';;;,,,q=1', 'en'],
-])('selects for the header Accept-Language “%s” the language %s', (header, language) => {
+])('the service selects for the header Accept-Language “%s” the language %s', (header, language) => {
   expect(preferredLanguage(header, ['en', 'hi'])).toBe(language)
 })
 
-it('reads only the first 20 ranges of Accept-Language', () => {
+it('the service reads only the first 20 ranges of Accept-Language', () => {
   expect(preferredLanguage(`${'fr,'.repeat(19)}hi`, ['en', 'hi'])).toBe('hi')
   expect(preferredLanguage(`${'fr,'.repeat(20)}hi`, ['en', 'hi'])).toBe('en')
 })

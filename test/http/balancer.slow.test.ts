@@ -44,7 +44,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
   const headersOf = ({ headers }: HttpResponse) =>
     (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
 
-  it('HAProxy returns 502 in an envelope, which says that the request may have been processed, if the instance died', async () => {
+  it('HAProxy returns 502 in an envelope, which states that the request may have been processed, if the instance died', async () => {
     const result = await create()
     const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
     expect([result.status, JSON.parse(result.text)]).toEqual([502, errorResponse(502, msg)])
@@ -114,7 +114,7 @@ describe.skipIf(!hasHaproxy())('the delivered haproxy.cfg', () => {
     })
   })
 
-  it('lets 20 requests of one credential pass concurrently, however the credential is encoded', async () => {
+  it('forwards 20 concurrent requests of one credential, however the credential is encoded', async () => {
     const { publicKey, secretKey } = mintKeyPair()
     const encoded = Buffer.from(`${publicKey}:${secretKey}`).toString('base64').replace(/=+$/, '')
     const last = BASE64.indexOf(encoded.slice(-1))

@@ -29,7 +29,7 @@ function open(port: number): { socket: Socket; text: () => string } {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
-it('closes new connections beyond the limit until an open connection is closed', async () => {
+it('the service closes new connections beyond the limit until an open connection is closed', async () => {
   const connections = 20
   const crowded = await startService({ limits: { connections: { connections } } })
   const port = await listen(crowded)
@@ -42,25 +42,25 @@ it('closes new connections beyond the limit until an open connection is closed',
     .toBe(200)
 })
 
-it('closes a connection that sends a request before the response to the previous one', async () => {
+it('the service closes a connection that sends a request before the response to the previous one', async () => {
   const { socket, text } = open(port)
   socket.write(get('/readyz').repeat(1_000))
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('closes a connection without a response if it sends nothing from the start', async () => {
+it('the service closes a connection without a response if it sends nothing from the start', async () => {
   const { socket, text } = open(port)
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('keeps a connection open for 75 s between two requests', async () => {
+it('the service keeps a connection open for 75 s between two requests', async () => {
   const response = await fetch(`http://127.0.0.1:${port}/livez`)
   expect(response.headers.get('keep-alive')).toBe('timeout=75')
 })
 
-it('closes the connection of a reader that reads nothing, and releases its list', async () => {
+it('the service closes the connection of a reader that reads nothing, and releases its list', async () => {
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
   // More rows than the socket buffers can contain.

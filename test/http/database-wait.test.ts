@@ -26,28 +26,28 @@ function backAfter(times: number, error: Error = AWAY) {
   }
 }
 
-it('queries the database again until it is available, for a request that may wait', async () => {
+it('the service queries the database again until it is available, for a request that may wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   expect(await waitForDatabase(request, backAfter(20))).toBe(21)
 })
 
-it('returns the last error once the time of a request that waits for the database is over', async () => {
+it('the service returns the last error once the time of a request that waits for the database is over', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   await expect(waitForDatabase(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
-it('queries the database once for a request that may not wait', async () => {
+it('the service queries the database once for a request that may not wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   await expect(waitForDatabase({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })
 
-it('does not repeat a query that fails because of an error in the service', async () => {
+it('the service does not repeat a query that fails because of an error in the service', async () => {
   const fault = new Error('an error')
   const { waitForDatabase, request } = newDatabaseWait()
   await expect(waitForDatabase(request, backAfter(1, fault))).rejects.toBe(fault)
 })
 
-it('stops querying the database for a waiting request whose client has disconnected', async () => {
+it('the service stops querying the database for a waiting request whose client has disconnected', async () => {
   const { waitForDatabase, request, socket } = newDatabaseWait()
   let requested = 0
   const leaving = waitForDatabase(request, async () => {
@@ -58,7 +58,7 @@ it('stops querying the database for a waiting request whose client has disconnec
   expect(requested).toBe(3)
 })
 
-it('rejects requests beyond the number that may wait immediately', async () => {
+it('the service immediately rejects requests beyond the number that may wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait({ waiting: 3 })
   const requested = await Promise.allSettled(Array.from({ length: 5 }, () => waitForDatabase(request, backAfter(2))))
   expect(requested.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])

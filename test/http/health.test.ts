@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { errorResponse, responseOf, startService } from '../support/service.ts'
 
-it('reads the open refunds for /readyz once per interval, however many requests arrive', async () => {
+it('the service reads the open refunds for /readyz once per interval, however many requests arrive', async () => {
   const service = await startService({ limits: { lookUps: { cachedMs: 3_600_000 } } })
   const query = vi.spyOn(service.pools.pages, 'query')
   const requested = await Promise.all(Array.from({ length: 20 }, () => service.app.inject('/readyz')))
@@ -10,7 +10,7 @@ it('reads the open refunds for /readyz once per interval, however many requests 
   expect(query.mock.calls.filter(([sql]) => String(sql).includes('from refunds'))).toHaveLength(1)
 })
 
-it('returns 503 with the reason for /readyz while the database accepts no writes', async () => {
+it('the service returns 503 with the reason for /readyz while the database accepts no writes', async () => {
   const service = await startService()
   const setReadOnly = async (value: 'on' | 'off') => {
     // Only new sessions use the changed setting of a database.

@@ -66,7 +66,7 @@ describe.each(CHANGING)('%s', (operation) => {
   }, 120_000)
 })
 
-it(`stores no refund with a 503 response of ${ROUNDS} × ${CONCURRENCY} concurrent refunds of one order over two instances`, async () => {
+it(`the service stores no refund whose response was 503, among ${ROUNDS} × ${CONCURRENCY} concurrent refunds of one order over two instances`, async () => {
   const { service, mid, key, paidOrder } = await startChanges({})
   const instances = await Promise.all([1, 2].map(() => startServerProcess(service.databaseUrl)))
   const client = createHttpClient({ maxSockets: CONCURRENCY })

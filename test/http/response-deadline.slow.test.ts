@@ -133,7 +133,7 @@ describe('longest wait of checkPaymentStatus while the database does not respond
   )
 })
 
-it('does not store an intent later that was rejected while it waited for its batch', async () => {
+it('the service does not store an intent later that was rejected while it waited for its batch', async () => {
   // Statements wait for a lock in this test, so that PostgreSQL responds once the lock is released.
   const { response, inserts } = LIMITS_HERE
   const slow = await startService({ limits: { response, inserts } })

@@ -52,7 +52,7 @@ it('the metrics do not count a report that contradicts its order', async () => {
   expect([await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]).toEqual(before)
 })
 
-it('reports the version and the commit of the running build as a metric', async () => {
+it('the service reports the version and the commit of the running build as a metric', async () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(await samplesOf('upi_payments_build_info')).toEqual({ [`{version="${version}",commit="unknown"}`]: 1 })
 })

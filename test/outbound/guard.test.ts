@@ -271,7 +271,7 @@ it('urlError accepts http and https URLs, and names the error in a malformed URL
   expect(urlError('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
 })
 
-it('accepts a URL with a letter such as ü, also after 20,000 others', () => {
+it('urlError accepts a URL with a letter such as ü, also after 20,000 others', () => {
   const faults = Array.from({ length: 20_000 }, () => urlError('https://bücher.example/?order=1'))
   expect(new Set(faults)).toEqual(new Set([undefined]))
 })

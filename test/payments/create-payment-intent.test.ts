@@ -19,7 +19,7 @@ async function create(changes: Record<string, string | undefined> = {}) {
 }
 
 describe('createPaymentIntent with valid fields', () => {
-  it('createPaymentIntent returns the interface’s fields, with one query in all four links', async () => {
+  it('createPaymentIntent returns the interface’s fields, and four links with the same query', async () => {
     const { text, body } = await create()
     const { orderId } = body.data
     expect(orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)

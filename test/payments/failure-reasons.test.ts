@@ -74,7 +74,7 @@ describe.each(CASES)('NPCI’s code $code', ({ code, reason }) => {
 })
 
 it.each(REASONS.other?.slice(0, 18) ?? [])(
-  'reports the reason other for the code %s, whatever else the acquirer states',
+  'the service reports the reason other for the code %s, whatever else the acquirer states',
   (code) => {
     const failure = { reason: 'other', code }
     expect(ofSetu({ npciRespCode: code, npciErrCategory: 'TD' })?.failure).toEqual(failure)
@@ -86,14 +86,17 @@ it.each(REASONS.other?.slice(0, 18) ?? [])(
   },
 )
 
-it.each(UNDER_WAY)('leaves the attempt with the code %s open, although the acquirer reports it as failed', (code) => {
-  expect(ofSetu({ npciRespCode: code })).toBeUndefined()
-  expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()
-  expect(ofPhonepe({ detailedErrorCode: code, errorCode: 'PAYMENT_ERROR' })).toBeUndefined()
-  expect(failureIn({ status: 'FAIL', code })).toBe('under way')
-})
+it.each(UNDER_WAY)(
+  'the service leaves the attempt with the code %s open, although the acquirer reports it as failed',
+  (code) => {
+    expect(ofSetu({ npciRespCode: code })).toBeUndefined()
+    expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()
+    expect(ofPhonepe({ detailedErrorCode: code, errorCode: 'PAYMENT_ERROR' })).toBeUndefined()
+    expect(failureIn({ status: 'FAIL', code })).toBe('under way')
+  },
+)
 
-it.each(WITHOUT_CAUSE)('takes the reason from the second code if the first one is %s', (code) => {
+it.each(WITHOUT_CAUSE)('the service reports the reason of the second code if the first one is %s', (code) => {
   expect(ofSetu({ npciRespCode: code, npciErrCode: 'Z9' })?.failure).toEqual({
     reason: 'insufficient_funds',
     code: 'Z9',

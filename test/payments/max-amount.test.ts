@@ -80,7 +80,7 @@ describe.each([
   })
 })
 
-it('applies the interface’s maximum amount unless another is set, and a new setting within 5 seconds', async () => {
+it('the service applies the interface’s maximum amount unless another is set, and a new setting within 5 seconds', async () => {
   const merchant = await newMerchant(service.db)
   const isNotified = async (max: number) =>
     expect((await sendForm(merchant, { amount: '500001' })).body.msg).toBe(strictRule(max))

@@ -20,7 +20,7 @@ describe('order guard', () => {
     }
   })
 
-  it('lets two merchants both have an order 1001', async () => {
+  it('accepts the order_id 1001 from each of two merchants', async () => {
     for (const { mid, key } of [await newMerchant(service.db), await newMerchant(service.db)]) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
     }

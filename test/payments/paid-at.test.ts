@@ -106,7 +106,7 @@ describe('payment with an impossible time', () => {
   })
 })
 
-it('stores a failed attempt with a time in the future once, however often the acquirer reports it', async () => {
+it('the service stores a failed attempt with a time in the future once, however often the acquirer reports it', async () => {
   const { orderId } = await newOrder()
   const reported = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: minutesFromNow(DAY) })
   for (let i = 0; i < 3; i++) {

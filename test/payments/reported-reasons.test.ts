@@ -92,7 +92,7 @@ describe('report of a failed attempt', () => {
     expect(reported.map(({ type, data }) => [type, data.reason])).toEqual([['payment.attempt_failed', 'other']])
   })
 
-  it('a report with a code that is no failure by itself changes nothing on the order', async () => {
+  it('a report whose code alone proves no failure does not change the order', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'RB' })
     expect(await statusOf(orderId)).toMatchObject({ msg: 'Payment pending' })

@@ -115,7 +115,7 @@ const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
 ]
 
 describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
-  it('a store plugin whose checkPaymentStatus meets a database outage of 1 s still gets SUCCESS for its paid order', async () => {
+  it('a store plugin whose checkPaymentStatus meets a database outage of 1 s still receives SUCCESS for its paid order', async () => {
     await checkStatus()
     await begin()
     // The key is cached for a second: one call fails in its own query, and one in the look-up of its key.
@@ -158,7 +158,7 @@ it('a key revoked while its call waits for the database, and a wrong secret, get
   for (const { status } of await responses) expect(status).toBe(401)
 })
 
-it('the stopped service sends 503 to waiting calls immediately, and exits with code 0', async () => {
+it('the service, when stopped, returns 503 to waiting calls immediately and exits with code 0', async () => {
   proxy.cut('refused')
   const result = checkStatus(unseenKey())
   await sleep(500)

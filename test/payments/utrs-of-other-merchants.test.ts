@@ -61,7 +61,7 @@ describe('a UTR that pays orders of two merchants', () => {
     ['the merchant with the lower mid is paid first', false],
     ['the merchant with the lower mid is paid last', true],
   ])(
-    'a UTR that pays orders of two merchants is one exception, for the merchant paid later: %s',
+    'a UTR that pays orders of two merchants creates one exception, for the merchant paid later: %s',
     async (_name, isReversed) => {
       const { one, other } = await neighbours()
       const [earlier, later] = isReversed ? [other, one] : [one, other]
@@ -86,7 +86,7 @@ describe('a UTR that pays orders of two merchants', () => {
     },
   )
 
-  it('a UTR that pays orders of two merchants concurrently is one exception, on any number of instances', async () => {
+  it('a UTR that pays orders of two merchants concurrently creates one exception, on any number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
@@ -188,7 +188,7 @@ describe('search for UTRs of two merchants', () => {
     }
   }
 
-  it('the search for UTRs of two merchants finds exceptions within an hour that a killed instance has not stored', async () => {
+  it('the search for UTRs of two merchants finds the exceptions of the last hour that a killed instance has not stored', async () => {
     service.clock.set('2027-07-01T12:00:00Z')
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')

@@ -93,7 +93,7 @@ describe('a closed month', () => {
     })
   })
 
-  it('reconcile close shows the figures and asks for confirmation on a terminal; elsewhere only an empty month needs --yes', async () => {
+  it('reconcile close shows the figures and requires confirmation on a terminal; elsewhere only an empty month needs --yes', async () => {
     await settle('2026-10-06', 'C1', { importedOn: '2026-10-06' })
     const close = (month: string, response?: string, ...more: string[]) => {
       vi.useFakeTimers({ toFake: ['Date'], now: at('2026-11-02') })
@@ -216,7 +216,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-17', OCTOBER)).changed).toBeNull()
   })
 
-  it('reconcile lists refunds and replaced rows recorded after a close, and says when only payments became due', async () => {
+  it('reconcile lists refunds and replaced rows recorded after a close, and states when only payments became due', async () => {
     await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R1')
     await pay('R2', '2026-10-31')

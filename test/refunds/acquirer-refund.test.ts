@@ -53,7 +53,7 @@ const exceptionsOf = async (orderId: string) =>
 const refundsOf = async (orderId: string) =>
   (await service.db.query(`select status, utr, created_by from refunds where order_id = $1`, [orderId])).rows
 
-it('stores an acquirer’s own refund of a late payment once and resolves the exception, however often it is notified', async () => {
+it('the service stores an acquirer’s own refund of a late payment once and resolves the exception, however often it is notified', async () => {
   const { orderId, utr, receive } = await paidLate()
   expect(await receive()).toBe(200)
   expect(await exceptionsOf(orderId)).toEqual([{ kind: 'late payment', reason: null }])
@@ -73,7 +73,7 @@ it('stores an acquirer’s own refund of a late payment once and resolves the ex
   })
 })
 
-it('stores an acquirer’s own refund once, even if a later notification has its id in capitals', async () => {
+it('the service stores an acquirer’s own refund once, even if a later notification has its id in capitals', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   const id = unique('own')
@@ -82,14 +82,14 @@ it('stores an acquirer’s own refund once, even if a later notification has its
   expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
 })
 
-it('leaves an acquirer’s own refund without a final status to the operator, since its status cannot be checked by the service’s id', async () => {
+it('the service leaves an acquirer’s own refund without a final status to the operator, since its status cannot be checked by the service’s id', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   const reported = await sendReport(orderId, utr, unique('own'), 'PENDING')
   expect(await isLeftToPerson(service.db, reported?.refund as Refund)).toBe(true)
 })
 
-it('stores an acquirer’s own refund once if several concurrent notifications report it first', async () => {
+it('the service stores an acquirer’s own refund once if several concurrent notifications report it first', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   const id = unique('own')
@@ -97,14 +97,14 @@ it('stores an acquirer’s own refund once if several concurrent notifications r
   expect(await refundsOf(orderId)).toHaveLength(1)
 })
 
-it('treats an acquirer’s own refund as unknown until its payment is reported', async () => {
+it('the service treats an acquirer’s own refund as unknown until its payment is reported', async () => {
   const { orderId, utr, receive } = await paidLate()
   expect(await sendReport(orderId, utr, 'early')).toBeUndefined()
   expect(await receive()).toBe(200)
   expect(await sendReport(orderId, utr, 'early')).toMatchObject({ changed: true })
 })
 
-it('assigns an acquirer’s own refund without a payment identifier to the order’s own payment', async () => {
+it('the service assigns an acquirer’s own refund without a payment identifier to the order’s own payment', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   expect(await sendReport(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
@@ -114,21 +114,21 @@ it('assigns an acquirer’s own refund without a payment identifier to the order
 it.each([
   ['of an unknown order', 'f'.repeat(32), 'setu'],
   ['of an order of another acquirer', undefined, 'cashfree'],
-])('does not store an acquirer’s own refund %s', async (_what, other, acquirer) => {
+])('the service does not store an acquirer’s own refund %s', async (_what, other, acquirer) => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   expect(await sendReport(other ?? orderId, utr, unique('own'), 'SUCCESS', acquirer)).toBeUndefined()
   expect(await refundsOf(orderId)).toEqual([])
 })
 
-it('includes an acquirer’s own refund in the refunded sum of its payment', async () => {
+it('the service includes an acquirer’s own refund in the refunded sum of its payment', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   await sendReport(orderId, utr, unique('own'))
   expect(await sendReport(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
 })
 
-it('stores an acquirer’s own refunds of one payment up to the number that a merchant may have', async () => {
+it('the service stores an acquirer’s own refunds of one payment up to the number that a merchant may have', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   const report = (amount: number, status: RefundStatus) =>
@@ -143,7 +143,7 @@ it('stores an acquirer’s own refunds of one payment up to the number that a me
   expect(await refundsOf(orderId)).toHaveLength(100)
 })
 
-it('stores no exception for an acquirer’s own refund that exceeds the payment but failed, since no money has moved', async () => {
+it('the service stores no exception for an acquirer’s own refund that exceeds the payment but failed, since no money has moved', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   await sendReport(orderId, utr, unique('own'))

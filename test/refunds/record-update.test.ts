@@ -66,7 +66,7 @@ async function messagesOf(orderId: string) {
 }
 
 describe('refund update', () => {
-  it('makes a refund final once, and its webhook has the next sequence number', async () => {
+  it('sets the final status of a refund once, and the refund’s webhook has the next sequence number', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 5_000 })
     const words = await Promise.all(Array.from({ length: 10 }, () => end(refund, SUCCESS)))
@@ -85,7 +85,7 @@ describe('refund update', () => {
     expect(others).toEqual([])
   })
 
-  it('accepts a refund’s success after a failure, and stores a failure after a success for the operator', async () => {
+  it('accepts a refund’s success after its failure, and leaves a failure after a success to the operator as an exception', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId)
     expect(await end(refund, FAIL)).toMatchObject({ changed: true, refund: { status: 'FAIL', reason: 'R21' } })

@@ -292,7 +292,7 @@ describe('refundPayment with 404 or 409', () => {
   })
 })
 
-it('refunds only the order’s own payment and leaves a duplicate payment to the operator', async () => {
+it('refundPayment refunds only the order’s own payment and leaves a duplicate payment to the operator', async () => {
   const { order_id, orderId, UTR } = await paidOrder()
   await reportPayment(service, orderId)
   await requestRefund({ order_id, refund_id: unique('R-') })

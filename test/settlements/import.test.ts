@@ -237,7 +237,7 @@ describe('the acquirer account of a settlement', () => {
     expect(await accounts(mid)).toEqual(['U1 setu:acme', 'U1R1 setu:acme', 'U2'])
   })
 
-  it('settlements import adds the acquirer account to stored settlements that have none, once', async () => {
+  it('settlements import adds the acquirer account to the settlements that it repeats and that have none', async () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2')))
     const again = file(line(mid, 'U1'), line(mid, 'U1'), line(mid, 'U3'))

@@ -331,7 +331,7 @@ describe('undoing an import', () => {
     expect(await accounts('settlements')).toEqual([`U1 cashfree ${day}`, 'U2 cashfree', 'U3 cashfree'])
   })
 
-  it('settlements undo succeeds once among concurrent calls, and tells the others when and by whom the import was undone', async () => {
+  it('settlements undo succeeds once among concurrent calls, and reports to the others when and by whom the import was undone', async () => {
     await load(file(line('U1')))
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
     const { undoneBy } = (await listImports(db))[0] ?? {}

@@ -210,7 +210,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
       /no line among the first 600 names every column of the layout: Net Amount,/,
     ],
     ['an empty file', '', /no line among the first 600/],
-  ])('settlements import --layout rejects %s and says what to do', async (_, file, text) => {
+  ])('settlements import --layout rejects %s and reports the next step', async (_, file, text) => {
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
 

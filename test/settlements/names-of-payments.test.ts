@@ -83,7 +83,7 @@ describe('settlements import finds the payment of a row', () => {
     expect(await stored(mid)).toEqual([{ amount: '200.00', utr: 'ROW1', payment: utr }])
   })
 
-  it("settlements import tells the second payment of an order from the first by the acquirer's payment id", async () => {
+  it("settlements import distinguishes the second payment of an order from the first by the acquirer's payment id", async () => {
     const { mid, utr, id, orderId } = await paidOrder()
     const [second, secondId] = [newUtr(), unique('OM')]
     await db.query(

@@ -212,7 +212,7 @@ describe('ops settlements pull', () => {
     expect(await lastOfAudit()).toMatchObject({ command: 'settlements pull', outcome: 'failed' })
   })
 
-  it('settlements pull says what to do when Cashfree rejects the credentials or is busy', async () => {
+  it('settlements pull reports the next step when Cashfree rejects the credentials or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
     expect(await pullError({ data: [] })).toMatch(
       /^ops: a call to Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
@@ -241,7 +241,7 @@ describe('ops settlements pull', () => {
     )
   })
 
-  it('settlements pull rejects an unsupported acquirer, invalid days and missing settings, and says what to do', async () => {
+  it('settlements pull rejects an unsupported acquirer, invalid days and missing settings, and reports the next step', async () => {
     const rejected = async (acquirer: string, from: string, to: string, settings?: Record<string, string>) => {
       const args = ['settlements', 'pull', '--acquirer', acquirer, '--from', from, '--to', to]
       return (await ops(args, settings)).stderr.split('\n')[0]

@@ -131,7 +131,7 @@ const heldOrWaited = () => {
 
 const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: KNOWN_WITHIN_MS, interval: 20 })
 
-it('serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
+it('the service serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
   stopLooks()
   for (let i = 0; i < LIMITS.lists.concurrentLong; i++) {
     expect((await send(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
@@ -209,7 +209,7 @@ describe('the next long list of a partner', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after a 503 because no connection was free", async () => {
+  it("serves a partner's next long list after one was rejected with 503 because no connection was free", async () => {
     const partner = await newPartner(service.db, mid)
     const held = await Promise.all(
       Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
@@ -222,7 +222,7 @@ describe('the next long list of a partner', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after the database terminated one", async () => {
+  it("serves a partner's next long list after the database aborted the previous one", async () => {
     const partner = await newPartner(service.db, mid)
     const response = await send(partner, LONG_LIST)
     await service.pools.lists.query(
@@ -255,7 +255,7 @@ describe('a long list in progress', () => {
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('cuts off a long list in progress when the network to the database goes silent', async () => {
+  it('cuts off a long list in progress when no data arrives from the database', async () => {
     const url = new URL(service.databaseUrl)
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)

@@ -287,7 +287,7 @@ describe('errors between payout and bank account', () => {
     ['part of a longer reference', (reference: string) => `${reference}99`],
     ['truncated', (reference: string) => reference.slice(0, 13)],
   ])(
-    "reconcile payouts reports a credit with the payout's amount as perhaps if its reference is %s, until an operator matches it",
+    "reconcile payouts reports 'perhaps' for a credit with the payout's amount if its reference is %s, until an operator matches it",
     async (_, change) => {
       const merchant = await newMerchantAt()
       const file = statement(
@@ -320,7 +320,7 @@ describe('errors between payout and bank account', () => {
     expect(payouts[1].statement).toBe(`${created.statement} line 4, ${created.statement} line 5`)
   })
 
-  it('reconcile payouts reports equal payouts whose references the bank cut off as perhaps, until an operator matches each', async () => {
+  it('reconcile payouts reports "perhaps" for equal payouts whose references the bank cut off, until an operator matches each', async () => {
     const { mid } = await newMerchant(db)
     const payouts = ['03', '04', '05'].map((day) => ({ day: `2026-08-${day}`, reference: newReference(), rupees: 500 }))
     await addPayouts(mid, ...payouts)
@@ -346,7 +346,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('reconcile payouts reports a credit that was debited again with the same reference as taken back', async () => {
+  it('reconcile payouts reports "taken back" for a credit that was debited again with the same reference', async () => {
     const merchant = await newMerchantAt()
     await imported(
       [merchant.mid],
@@ -471,7 +471,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
-  it('reconcile payouts reports a payout listed after its statement lines were deleted as not known until the statement is imported again', async () => {
+  it('reconcile payouts reports "not known" for a payout listed after its statement lines were deleted, until the statement is imported again', async () => {
     const merchant = { ...(await newMerchantAt()), mid: (await newMerchant(db)).mid }
     const lines = merchant.payouts.filter((_, index) => index !== 1).map(lineOf)
     await imported([merchant.mid], statement(lines))

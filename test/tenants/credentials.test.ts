@@ -82,7 +82,7 @@ describe('invalid credentials', () => {
 })
 
 describe('secrets', () => {
-  it('compares secrets by hash, and only with the platform’s constant-time comparison', () => {
+  it('are compared by hash, and only with the platform’s constant-time comparison', () => {
     const source = readFileSync(join(import.meta.dirname, '../../src/gateway/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
@@ -101,7 +101,7 @@ describe('secrets', () => {
 })
 
 describe('valid keys without access to the merchant', () => {
-  it('returns 403 with one text whether the other merchant exists or not, or the key is of the other kind', async () => {
+  it('returns the same 403 for another merchant, for a merchant that does not exist, and for a partner’s key', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const responses = [
@@ -151,7 +151,7 @@ describe('valid keys without access to the merchant', () => {
     expect(await create()).toBe(200)
   })
 
-  it('lets partners of a disabled merchant read its settlements', async () => {
+  it('accepts requests of partners for the settlements of a disabled merchant', async () => {
     const merchant = await newMerchant(service.db)
     const partner = await newPartner(service.db, merchant.mid)
     await createMerchants(service.db).disable(merchant.mid, new Date())

@@ -106,11 +106,11 @@ it.each([
   '1234567890@examplebank',
   '98765432101@examplebank',
   '50100123456789@hdfc0000001.ifsc.npci',
-])('does not warn the operator of a merchant with a category and %s', (vpa) => {
+])('the service does not warn the operator of a merchant with a category and %s', (vpa) => {
   expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual([])
 })
 
-it('does not warn of a missing category code or a high amount if the acquirer creates the payment links', () => {
+it('the service does not warn of a missing category code or a high amount if the acquirer creates the payment links', () => {
   const setu = { acquirer: 'setu', mcc: '0000', maxAmount: 500_000 }
   expect(merchantWarnings({ ...setu, vpa: 'chaipoint@examplebank' })).toEqual([])
   expect(merchantWarnings({ ...setu, vpa: '9876543210@upi' })).toEqual(['private address'])

@@ -248,7 +248,7 @@ describe('a webhook', () => {
   })
 })
 
-it('formats an amount with paise as createPaymentIntent does', async () => {
+it('a webhook formats an amount with paise as createPaymentIntent does', async () => {
   await addWebhook()
   await createMerchants(service.db).update(mid, { input: 'shop' })
   const orderId = await newOrder({ amount: '588.82' })

@@ -282,7 +282,7 @@ describe('an order with many failed attempts', () => {
     return orderId
   }
 
-  it('stores and sends its first attempts and only counts the others', async () => {
+  it('has its first attempts stored and sent, and the others only counted', async () => {
     const counted = async () =>
       Number(/^payment_attempts_surplus_total (\d+)$/m.exec(await service.metrics())?.[1] ?? Number.NaN)
     const before = await counted()

@@ -10,7 +10,7 @@ import { CREATE, intentFields, newMerchant, post, startService } from '../suppor
 import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
 
-it('delivers pending webhooks with a new key and a new secret after the encryption key was lost', async () => {
+it('the service delivers pending webhooks with a new key and a new secret after the encryption key was lost', async () => {
   const [lost, found] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
   const allowedNetworks = ['127.0.0.1/32']
   const encryptionKeys = [createSecretKey(found, 'base64')]

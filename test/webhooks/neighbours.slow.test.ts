@@ -49,7 +49,7 @@ async function deliveryOf(orderId: string) {
 
 const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)
 
-it('reserves half of the concurrent webhook calls for endpoints that are not failing', async () => {
+it('the service reserves half of the concurrent webhook calls for endpoints that are not failing', async () => {
   const dead = await newMerchant(service.db)
   receiver.responses.set('/dead', () => undefined)
   for (let i = 0; i < ENDPOINTS; i++) await addWebhook(dead.mid, '/dead')
@@ -68,7 +68,7 @@ it('reserves half of the concurrent webhook calls for endpoints that are not fai
   )
 })
 
-it('sends a webhook again that was resent while its call was in progress', async () => {
+it('the service sends a webhook again that was resent while its call was in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
@@ -81,7 +81,7 @@ it('sends a webhook again that was resent while its call was in progress', async
   ends[1]?.()
 })
 
-it('does not overwrite the outcome stored by another instance with a late failure', async () => {
+it('the service does not overwrite the outcome stored by another instance with a late failure', async () => {
   const merchant = await newMerchant(service.db)
   await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
   const orderId = await paidOrder(merchant)
@@ -102,7 +102,7 @@ it('does not overwrite the outcome stored by another instance with a late failur
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
-it('delivers a webhook once even if its scheduled time has microseconds, which a Date truncates', async () => {
+it('the service delivers a webhook once even if its scheduled time has microseconds, which a Date truncates', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/fine')
   let hold = true
@@ -118,7 +118,7 @@ it('delivers a webhook once even if its scheduled time has microseconds, which a
   expect(receiver.to('/fine')).toHaveLength(2)
 })
 
-it('resends a return-URL callback by its id, for any merchant', async () => {
+it('the service resends a return-URL callback by its id, for any merchant', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
@@ -132,7 +132,7 @@ it('resends a return-URL callback by its id, for any merchant', async () => {
   }
 })
 
-it('sends no calls to a disabled endpoint except those already in progress', async () => {
+it('the service sends no calls to a disabled endpoint except those already in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.responses.set('/off', (response) => void setTimeout(() => response.end(), 300))
@@ -144,7 +144,7 @@ it('sends no calls to a disabled endpoint except those already in progress', asy
   expect(receiver.to('/off').length - before).toBeLessThanOrEqual(8)
 })
 
-it('expires other orders while one order is locked', async () => {
+it('the service expires other orders while one order is locked', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/expired')
   const [held, free] = [await newOrder(merchant), await newOrder(merchant)]
@@ -165,7 +165,7 @@ it('expires other orders while one order is locked', async () => {
   )
 })
 
-it('sends payment.expired once even if the clock of the operator’s machine is behind', async () => {
+it('the service sends payment.expired once even if the clock of the operator’s machine is behind', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/once')
   const orderId = await newOrder(merchant)

@@ -55,7 +55,7 @@ export type Item = {
  */
 export type Judging = MatchedDeductions &
   Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
-    /** Whether the payout of this day's payments is overdue. */
+    /** Whether a day is judged: only after the bank day on which its payments are paid out. */
     isJudged: (day: string) => boolean
     formOf: (acquirer: string | null, bankDay: string) => PayoutForm
   }

@@ -50,17 +50,18 @@ export type PayoutFacts = {
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
-  /** The form of the payout before these facts. */
+  /** The form of the payouts before these facts; undefined if the settlement lines of these facts decide it. */
   formBefore: PayoutForm | undefined
 }
 
 /**
- * Judges each acquirer's payouts by their own settlement lines. A payout covers the payments since the previous bank day; lines
- * dated on a bank holiday belong to the next bank day's payout.
+ * Judges each acquirer's payouts by their own settlement lines. A payout covers the payments since the previous bank
+ * day; lines dated on a bank holiday belong to the next bank day's payout.
  *
- * A payout is by payment if all its lines name payments, or at least as many lines do as payments are missing. A payout without
- * lines has the form of the payout before it, otherwise `formBefore`, otherwise that of its acquirer's first payout with lines,
- * otherwise that of any acquirer's. If lines name an acquirer, its payments belong to its payouts.
+ * A payout is by payment if all its lines name payments, or if at least as many lines name a payment as payments have
+ * no line. A payout without lines has the form of the payout before it, otherwise `formBefore`, otherwise that of its
+ * acquirer's first payout with lines, otherwise that of any acquirer's. Payments through an acquirer belong to this
+ * acquirer's payouts if any settlement line names the acquirer.
  */
 export function judgePayouts(
   { paid, settled, undeducted, formBefore }: PayoutFacts,

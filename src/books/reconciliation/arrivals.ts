@@ -150,7 +150,7 @@ function coveredFor(
   )
 }
 
-/** Returns what the bank account received of the payouts of these days. */
+/** Returns the receipt of the payouts of these days at the bank account, by payout. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,
@@ -203,7 +203,7 @@ export async function transfersTo(
       })
     }
   }
-  // A rest with a merchant is already included in the `net` of that merchant's payout.
+  // The `net` of a merchant's payout already includes the amounts in `rests` that belong to the merchant.
   for (const rest of rests.filter(({ mid }) => mid === null)) {
     const transfer = transfers.get(keyOf(rest))
     if (transfer) transfer.expected += amountOf(rest)

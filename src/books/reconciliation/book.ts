@@ -53,7 +53,8 @@ export async function judgeDays(
   const report = (found: readonly Discrepancy[]) => {
     for (const { day, resolution, owed } of found) {
       if (resolution === null) sumsAt(byDay, day).differences += 1
-      // The part without entries was resolved together with its exception.
+      // The operator has resolved the exception of the discrepancy, which also resolves the amount that no entry
+      // covers.
       else addResolved(sumsAt(byDay, day), -owed)
     }
     onFound(found, utrs.length)

@@ -7,8 +7,8 @@ import type { MerchantSnapshot } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * The end of a closed month, after which reading may begin. `sums` are the current sums of all earlier movements in paise, by
- * `mid`.
+ * A closed month with its open items, from which a report continues instead of reading all earlier movements. `sums`
+ * are the current sums of all earlier movements in paise, by `mid`.
  */
 export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
 
@@ -79,9 +79,9 @@ const daysFrom = (from: string, to: string) =>
   Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))
 
 /**
- * Returns the days before :end of the merchant's discrepancies that were open at the close, and of all movements of items that
- * were recorded, replaced, reported or resolved since. A line dated :end or later may name a payment that an earlier payout by
- * totals included.
+ * Returns the days before :end on which the merchant may have open discrepancies: days of discrepancies that were open
+ * at the close, and days of items with a movement that was recorded, replaced, reported or resolved since. Movements
+ * dated :end or later are included, because they may name a payment that an earlier payout by totals included.
  */
 const CHANGED_DAYS = query<
   { day: string },

@@ -77,7 +77,8 @@ function formatLikely(
 ): string {
   const candidates = [
     ...exceptions.map(({ exceptionId, kind, amount, resolution }) => ({
-      // A recorded duplicate payment is already included in the payments, so a smaller payout may lack it.
+      // The payments already include a recorded duplicate payment, so the duplicate can only explain a payout that is
+      // too small.
       paise: kind === 'failure after success' || (kind === 'double payment' && difference < 0) ? -amount : amount,
       text: `exception ${exceptionId} (${kind} of ${toDecimalText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
     })),

@@ -32,7 +32,8 @@ export async function readFacts(
   const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
   const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
   const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
-  // The groups list these payments as unsettled, so they are subtracted there and added again with their settlement day.
+  // The first query groups these payments as unsettled. They are subtracted from those groups and added with the day of
+  // their settlement line.
   const moved = later.map((group) => ({ ...group, settledDay: null, count: -group.count, paid: -group.paid }))
   const paid = [...groups, ...moved, ...later].flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
   const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }
@@ -78,7 +79,7 @@ type Window = { mid: string; known: Date; begin: Date; end: Date }
  */
 type Group = Omit<PaidGroup, 'day'> & {
   day: string | null
-  /** The first of the days from :from to :to on which the items moved. */
+  /** The first day from :from to :to on which the items have a movement. */
   movedDay: string | null
   /** Payments that no settlement line in the window names. */
   isUnlined: boolean

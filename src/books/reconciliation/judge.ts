@@ -79,7 +79,7 @@ function payoutFacts({ window, paid, settled, failed, formBefore }: Facts, unded
   })
   return {
     paid: [...paid, ...failures].filter(({ day }) => isWithin(window, day)),
-    // The payout on the window's first day covers payments before the window.
+    // The payout on the window's first day also covers payments before the window, so it is left out.
     settled: settled.filter(({ day }) => day > window.from),
     undeducted: undeducted.filter(({ day }) => isWithin(window, day)),
     formBefore,

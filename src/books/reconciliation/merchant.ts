@@ -28,7 +28,7 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
 
 const FAILURE = 'failure after success'
 
-/** Items per query. */
+/** Number of items that one query reads. */
 const ITEMS_READ = 500
 
 /** Yields all facts about these UTRs of the merchant, in batches of `ITEMS_READ`. */
@@ -58,7 +58,10 @@ async function readItems(
   })
 }
 
-/** Returns the exception of each UTR and the failure of each order. Of several, an open one wins, otherwise the oldest. */
+/**
+ * Returns the exception of each UTR and the failure of each order. An open one takes precedence over resolved ones, and
+ * an older one over newer ones.
+ */
 function explanationsOf({ exceptions, unknownOrders }: MerchantSnapshot) {
   const ofUtr = new Map<string, ItemException>()
   const failures = new Map<string, ItemException>()

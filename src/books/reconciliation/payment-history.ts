@@ -79,7 +79,7 @@ export type Criteria =
   /** Matches orders created, payments and exceptions with this amount, from `from` until before `until`. */
   | { amount: Paise; from: Date; until: Date }
 
-/** Most payments that one search returns. */
+/** Largest number of payments that one search returns. */
 const FOUND_LIMIT = 100
 
 /** Reads a payment's history from its creation to its settlement, without customer data. */

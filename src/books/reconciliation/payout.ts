@@ -43,9 +43,9 @@ export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[]; rests: Rest[
 type Criteria = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
 
 /**
- * Returns the settlement lines whose UTR or bank reference is `payout`, with their payments; for lines without a payment, the
- * payments that were due on their day. If `mid` or `pid` limits the merchants, the rest of a payout shared with others is left
- * out.
+ * Returns the settlement lines whose UTR or bank reference is `payout`, with their payments; for lines without a
+ * payment, the payments that were due on their day. If `mid` or `pid` limits the merchants, the part of a payout that
+ * belongs to other merchants is left out.
  */
 export const findPayout = (db: Database, requested: Criteria): Promise<Payout> =>
   readSnapshot(db, requested.now, (snapshot) => readPayout(snapshot, requested))

@@ -9,7 +9,7 @@ import type { Snapshot } from './snapshot.ts'
  * part of a shared transfer that belongs to no single merchant.
  */
 export type PayoutLine = {
-  /** IST day of its last line, `YYYY-MM-DD`. */
+  /** IST day of the payout's last settlement line, `YYYY-MM-DD`. */
   day: string
   mid: string | null
   /** The acquirer account; null if the file does not name it. */
@@ -17,7 +17,7 @@ export type PayoutLine = {
   bankReference: string
   /** UTR of a payout with a single line; otherwise null. */
   utr: string | null
-  /** Time at which the last of its lines was first stored as SUCCESS. */
+  /** Time at which the last of the payout's settlement lines was first stored as SUCCESS. */
   recordedAt: Date
   rows: number
   /** Sum of the lines that pay money out, including fee and tax. */

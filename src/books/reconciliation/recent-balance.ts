@@ -29,9 +29,9 @@ const MERCHANTS_READ = 200
 const LONGEST_MS = 10_000
 
 /**
- * Returns whether yesterday and the days whose payments were due then balance, and what is open of all days. Returns undefined
- * if it takes too long or too many merchants have movements; closing months shortens it. It writes nothing, so the service's
- * database role suffices.
+ * Returns whether yesterday and the days whose payouts were due yesterday balance, and summarizes the open
+ * discrepancies of all days. Returns undefined if this takes too long or if too many merchants have movements; closing
+ * months reduces the time. Writes nothing, so the service's database role suffices.
  */
 export async function balanceUntilYesterday(
   db: Database,
@@ -75,8 +75,8 @@ export async function balanceUntilYesterday(
 }
 
 /**
- * Returns merchants with movements in or after this closed month, at most one more than `MERCHANTS_READ`. Filters by the time
- * of storage, in whose order payments and settlements lie on disk.
+ * Returns merchants with movements in or after this closed month, at most one more than `MERCHANTS_READ`. Filters by
+ * the time of storage, because payments and settlements are on disk in that order.
  */
 const MIDS_SINCE = query<{ mid: string }, { since: Date | undefined; month: string | undefined }>(`
   select mid from closed_items where month = :month

@@ -27,7 +27,8 @@ export const aroundOf = ({ from, to }: Days): Days => ({ from: addDays(from, -31
 type Filter = { days: Days; references?: never } | { references: readonly string[]; days?: never }
 
 /**
- * Returns the rests of the payouts of these days, or with these references, according to the newest import that was not undone.
+ * Returns these amounts for the payouts of these days, or with these references, according to the newest import that
+ * was not undone.
  */
 export async function readRests({ client, known }: Snapshot, { days, references }: Filter): Promise<Rest[]> {
   const around = days && aroundOf(days)
@@ -61,7 +62,10 @@ type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[
 
 const readMids = query<{ mid: string }, object>('select mid from merchants')
 
-/** Also reads rests of 0, which replace the rest of an earlier import. The acquirer may not have reported the payout's day. */
+/**
+ * Also reads amounts of 0, because an amount of 0 replaces that of an earlier import. The acquirer may not have
+ * reported the payout's day.
+ */
 const readStored = plannedQuery<Stored, { known: Date; references?: readonly string[] | undefined } & Partial<Days>>(`
   select distinct on (account, bank_reference_number) account, bank_reference_number as bank_reference,
          r.amount_paise as amount, unknown_orders_paise as unknown_orders,

@@ -76,9 +76,9 @@ export async function snapshotOf(client: PoolClient, known: Date): Promise<Snaps
 }
 
 /**
- * Returns exceptions for unknown orders. Of several with one UTR, an open one wins, otherwise the oldest. A resolution explains
- * its money once, for the merchant that was settled first. Exceptions without a settlement line are skipped, because anyone
- * with an acquirer's signing secret can create them.
+ * Returns exceptions for unknown orders. If several have one UTR, an open one takes precedence, otherwise the oldest. A
+ * resolution explains its money once, for the merchant that was settled first. Exceptions without a settlement line are
+ * skipped, because anyone with an acquirer's signing secret can create them.
  */
 const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
   -- Materialized, because Citus would otherwise look for these exceptions on the shard of each merchant.

@@ -6,8 +6,9 @@ import { intoVersions } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
 
 /**
- * An import that changes stored settlements. `account` is the acquirer account of every row, null if unknown; `bases` collects
- * the earlier imports whose settlements this one repeats or changes, which blocks their undo.
+ * An import that changes stored settlements. `account` is the acquirer account of every row, null if unknown. `bases`
+ * collects the earlier imports whose settlements this import repeats or changes. The operator cannot undo those before
+ * this one.
  */
 export type Changing = { importId: number; now: Date; account: string | null; bases: Set<number> }
 

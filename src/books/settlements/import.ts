@@ -21,9 +21,9 @@ import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 
 /**
- * `import` is the number by which the import can be undone. Of the rows, `inserted` are new, `unchanged` were stored already,
- * and `updated` have a new status or fill a field that earlier imports left empty, such as a fee. `amount` is the sum of all
- * rows in paise, `insertedAmount` that of new rows.
+ * `import` is the number by which the import can be undone. `inserted` counts new rows, `unchanged` rows that were
+ * stored already, and `updated` rows that have a new status or fill a field that earlier imports left empty, such as a
+ * fee. `amount` is the sum of all rows in paise, `insertedAmount` that of new rows.
  */
 export type ImportResult = { import: number } & Counts
 type Counts = { inserted: number; unchanged: number; updated: number; amount: Paise; insertedAmount: Paise }

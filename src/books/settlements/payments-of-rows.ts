@@ -63,7 +63,7 @@ type NamingRow = {
   paymentUtr: string | null
   orderId: string | null
   paymentId: string | null
-  /** The UTR assigned to a row without `utr` as long as its payment is unknown. */
+  /** The UTR assigned to a row without `utr` until its payment is known. */
   ownUtr: string
   facts: Fact[]
 }

@@ -7,8 +7,8 @@ import { readMoment, toIstDay } from '../../platform/time.ts'
 export type NotStored = Map<string, { events: number; amount: Paise }>
 
 /**
- * What a pull collects besides the lines: `orders` lists the order of each line below the header, `notStored` the events left
- * out, and `rests` their sums by the UTR of the payout that contains them.
+ * The data that a pull collects besides the lines: `orders` lists the order of each line below the header, `notStored`
+ * the events left out, and `rests` their sums by the UTR of the payout that contains them.
  */
 export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, PulledRest> }
 

@@ -19,8 +19,8 @@ import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
- * Columns that a file may spread over several of its own, which are added up. A minus before the file's column, as in `-MDR`,
- * subtracts it.
+ * The service's columns for which a file may have several columns, whose amounts are added up. A minus before the
+ * file's column, as in `-MDR`, subtracts it.
  */
 export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross']
 
@@ -107,8 +107,8 @@ function settle({ amount, gross, fee, tax }: Stated): Stored | undefined {
     if (tax !== undefined) rounded.tax = gross - amount - (rounded.fee ?? 0)
     else rounded.fee = gross - amount
     if (!isNear(rounded.fee, fee) || !isNear(rounded.tax, tax))
-      // Some files write the gross amount of a debit without its sign. The gross amount of a payment that is smaller than its
-      // fee is positive as well, and was tried first.
+      // Some files write the gross amount of a debit without its sign, so the negated amount is tried. It is tried
+      // second, because the gross amount of a payment smaller than its fee is positive too.
       return amount < 0 && gross > 0 ? settle({ amount, gross: -gross, fee, tax }) : undefined
   }
   const isExact = isSame(rounded.fee, fee) && isSame(rounded.tax, tax)

@@ -63,9 +63,9 @@ export function createBalanceChain() {
     },
 
     /**
-     * Returns the errors, or the balances and days of the complete file. Returns neither if a line lacks a balance, because
-     * then nothing is proved. `seen` contains the balances that the operator read off, which choose between several possible
-     * readings.
+     * Returns the errors, or the balances and days of the complete file. Returns neither if a line lacks a balance,
+     * because then nothing is proved. `seen` contains the balances that the operator entered. They decide between
+     * several possible readings.
      */
     end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { errors: LineError[]; proved?: Proved } {
       closeDay()
@@ -73,7 +73,7 @@ export function createBalanceChain() {
       const isReversed = first.day > last.day
       const whole = readings
         .flatMap((reading) => (reading.chain ? [{ ...reading, ...endsOf(reading, reading.chain) }] : []))
-        // Where all amounts are equal, both orders of the file form a valid chain, so the rank decides.
+        // If all amounts are equal, both orders of the file form a valid chain, so the rank decides.
         .sort((a, b) => rank(b) - rank(a))[0]
       if (whole?.sign === 1) {
         const [oldest, newest] = whole.oldestFirst ? [first, last] : [last, first]
@@ -94,7 +94,7 @@ export function createBalanceChain() {
 
       /**
        * Returns the chain's first and last balance. If the chain may begin at any of several balances, the one that the
-       * operator read off wins, then the one at the end of the file.
+       * operator entered takes precedence, then the one at the end of the file.
        */
       function endsOf({ oldestFirst }: Reading, { begins, ends }: Chain): Balances {
         const atEnd = (oldestFirst ? last : first)?.balance

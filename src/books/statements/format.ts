@@ -28,8 +28,9 @@ export type Moved = { credits: number; credited: Paise; debits: number; debited:
 export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
 
 /**
- * Returns the parser of a bank statement by this layout. Of each line that moves money, only the day, the signed paise and the
- * references are stored. `moved` counts the lines read; `balances` is undefined if the layout has no balance column.
+ * Returns the parser of a bank statement by this layout. For each line that moves money, only the day, the signed paise
+ * and the references are stored. `moved` counts the lines read; `balances` is undefined if the layout has no balance
+ * column.
  */
 export function statementFile(layout: Layout, { importId, from, to, known, matchedBefore }: Reading) {
   const readers = fieldReaders(layout)

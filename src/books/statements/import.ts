@@ -201,7 +201,10 @@ const deleteUnmatched = plannedQuery<object, Unmatched>(`
    where i.import_id = l.import_id and i.mids = :mids and l.day < :before and l.matched_payout is null
      and not l.amount_paise = any (:amounts::bigint[]) and not exists (select from unnest(l.refs) r where r = any (:references))`)
 
-/** The record of one statement import. Of its `kept` lines, those that match no payout are deleted later. */
+/**
+ * The record of one statement import. `kept` is the number of stored lines; those that match no payout are deleted
+ * later.
+ */
 export type StoredStatement = {
   importId: number
   at: Date

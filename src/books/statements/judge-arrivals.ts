@@ -3,8 +3,8 @@ import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
 /**
- * The result of comparing a payout with bank statements. If several bank accounts differ, the first state in this list wins. No
- * report treats `perhaps` as received.
+ * The result of comparing a payout with bank statements. If several bank accounts differ, the first state in this list
+ * takes precedence. No report treats `perhaps` as received.
  */
 export const ARRIVAL_STATES = [
   /** The bank credited the payout and debited it again. */
@@ -37,9 +37,9 @@ export type BankLine = {
 }
 
 /**
- * What statements show of a payout. `arrivedOn` and `statement` (import and line) are those of the last credit; for `perhaps`,
- * `statement` lists every candidate. `credited` is the sum of all its lines in paise, and `difference` is `credited` minus the
- * expected amount.
+ * The result for a payout according to the statements. `arrivedOn` and `statement` (import and line) are those of the
+ * last credit; for `perhaps`, `statement` lists every candidate. `credited` is the sum of all its lines in paise, and
+ * `difference` is `credited` minus the expected amount.
  */
 export type Arrival = {
   arrival: ArrivalState

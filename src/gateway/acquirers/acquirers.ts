@@ -51,7 +51,10 @@ export type AcquirerAccount = {
 
 export type Accounts = ReturnType<typeof createAccounts>
 
-/** The acquirer accounts of the environment, in `settings`, and those of the database, which `load` reads. */
+/**
+ * Returns the acquirer accounts: those of the environment, in `settings`, and those of the database, which `load`
+ * reads.
+ */
 export function createAccounts(settings: AcquirerSettings, load: () => Promise<AcquirerAccount[]> = async () => []) {
   const ofEnvironment = ACQUIRER_NAMES.filter((name) => isSetUp(name, settings)).map(
     (name): AcquirerAccount => ({ name, settings, version: '', disabledAt: null }),
@@ -119,7 +122,7 @@ const notSetUp = (name: string, advice: string) => `Merchants of the acquirer ${
 
 /**
  * Whether an acquirer is set up. `direct` always is, because the service's own links work without notifications. An
- * acquirer that this version does not know is not; a newer version may have stored its name.
+ * acquirer that this version does not know is not set up; a newer version may have stored its name.
  */
 function isSetUp(name: string, settings: AcquirerSettings): boolean {
   const acquirer = ACQUIRERS.get(name)

@@ -75,7 +75,7 @@ export function createLinkCloser({
  * that each has in progress.
  */
 export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...recording }: StatusCheckJobs): JobSource {
-  /** Status checks that each account has left until the next run. */
+  /** Number of status checks that each account may still send in this run. */
   const left = new Map<string, number>()
   const queued = {
     async findPending(now: Date) {

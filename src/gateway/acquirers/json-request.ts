@@ -51,8 +51,8 @@ export function throwUndone(error: unknown): never {
 }
 
 /**
- * For the `catch` of a call that creates a link. Such a call created nothing if the acquirer returned an error code
- * that `isRejection` accepts, or 429.
+ * For the `catch` of a call that creates a link. The call created nothing if the acquirer returned an error code that
+ * `isRejection` accepts, or 429.
  */
 export const throwUnmade =
   (isRejection: (code: unknown) => boolean) =>
@@ -80,8 +80,8 @@ export function codeOf({ body }: JsonResponse): string | undefined {
 }
 
 /**
- * Creates the error for an unexpected HTTP status. `advice` tells the operator what to check when the acquirer rejects
- * a call.
+ * Creates the error for an unexpected HTTP status. `advice` is the operator's next step when the acquirer rejects a
+ * call.
  */
 export function failed(acquirer: string, response: JsonResponse, advice: string): AcquirerError {
   const { status, requestId } = response

@@ -174,8 +174,8 @@ declare module 'fastify' {
 }
 
 /**
- * An acquirer account that sends notifications. A disabled account may only report on its own orders and refunds:
- * other notifications get the same error and are not stored.
+ * An acquirer account that sends notifications. A disabled account may report only on its own orders and refunds. Its
+ * other notifications get the usual error response, but are not stored.
  */
 export type Notifier = { account: string; isDisabled: boolean; notifications: Notifications }
 

@@ -49,7 +49,7 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
     call: (token: string) => Promise<JsonResponse>,
     signal: AbortSignal | undefined,
   ): Promise<JsonResponse> {
-    // A failed login sent no call, so the error is marked as undone.
+    // A failed login sent no call, so the error is marked as having changed nothing.
     const token = await getToken(signal).catch(throwUndone)
     const response = await call(token)
     if (response.status !== 401 || elapsedMs() < replacedFrom) return response

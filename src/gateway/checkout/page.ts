@@ -126,8 +126,8 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <p class="lost" hidden>${texts.lost}</p>
 <p class="hint" data-waiting="${texts.waiting}" data-nothing-opened="${texts.nothingOpened}" hidden></p></div>
 ${
-  // Omits the payment section if the intent can no longer be paid, because no state leads back to it. The script shows
-  // and hides the other sections.
+  // Omits the payment section if the intent can no longer be paid, because it never becomes payable again. The script
+  // shows and hides the other sections.
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome(
@@ -198,7 +198,7 @@ function wayToBrowser(address: string, platform: Platform, texts: PageTexts): Ht
 <p><bdi class="address">${address}</bdi> ${copyButton(texts)}</p>`
 }
 
-/** Copies the element before it. Hidden until the script shows it. */
+/** A button that copies the text of the preceding element. Hidden until the script shows it. */
 const copyButton = ({ copy, copied }: PageTexts) =>
   html`<button class="button copy" data-copied="${copied}" hidden>${copy}</button>`
 

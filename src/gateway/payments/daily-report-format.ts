@@ -67,7 +67,8 @@ export function dailyReport(layout?: Layout): CsvFormat {
           const typed = fields[index] ?? ''
           const field = (readers && isNothing(typed) ? '' : typed) || undefined
           const [read, rule] = written[name] ?? []
-          // A status without words applies to every row, and the file has no column for it.
+          // The status is read even if the file has no status column, because a layout's status without words applies
+          // to every row.
           if (read === undefined || (field === undefined && name !== 'status')) return [name, field]
           const value = read(field ?? '')
           if (value === undefined && rule !== undefined) unread.set(name, rule)

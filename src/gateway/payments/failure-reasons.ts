@@ -23,9 +23,9 @@ export type PaymentFailure = { reason: FailureReason; code?: string | undefined 
 
 /**
  * NPCI's codes for payments by link or QR, grouped by the reason that they indicate. Sources, read in November 2026:
- * NPCI, "UPI Error and Response Codes", as m2p prints it (version 2.5); Juspay and HDFC SmartGateway, pages of response
- * codes. ZH, UX, ZG, ZE, ZB, YG and X1 come from the step in which the payee's bank authorizes, so they are about the
- * payee.
+ * NPCI, "UPI Error and Response Codes", as published by m2p (version 2.5); Juspay and HDFC SmartGateway, pages of
+ * response codes. ZH, UX, ZG, ZE, ZB, YG and X1 come from the step in which the payee's bank authorizes, so they are
+ * about the payee.
  */
 const CODES: Record<FailureReason, string> = {
   wrong_pin: 'ZM',
@@ -55,8 +55,9 @@ const WITHOUT_END = new Set('01 RB RR RP 32 ZQ U32 U33 U37 96 U01 DT DF U35 U36 
 
 /**
  * Returns why an attempt failed, by the codes of an acquirer, the most reliable first; codes that are not text of at
- * most 64 printable characters are treated as absent. `otherwise` is the reason if no code has one. Undefined if
- * nothing indicates a reason; `under way` if the attempt may still succeed although the acquirer reports it as failed.
+ * most 64 printable characters are treated as absent. `otherwise` is the reason if no code has one. Returns undefined
+ * if nothing indicates a reason; `under way` if the attempt may still succeed although the acquirer reports it as
+ * failed.
  */
 export function readFailure(
   codes: readonly unknown[],

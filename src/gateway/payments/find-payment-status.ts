@@ -83,8 +83,8 @@ const statusOf = (mid: string, orderId: string) =>
 const FIND_ONE = prepared(statusOf('$1', '$2'))
 
 /**
- * The arrays are selected, so that the planner does not see their lengths. Otherwise the first batches, which are
- * short, make a custom plan look cheaper each time, and PostgreSQL plans every batch again.
+ * Each array is passed through a subselect, so that the planner does not see its length. Otherwise PostgreSQL would
+ * plan every batch again, because a custom plan looks cheaper for short batches, and the first batches are short.
  */
 const FIND_MANY = prepared(
   `select requested.place::integer, found.*

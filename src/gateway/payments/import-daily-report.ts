@@ -204,7 +204,7 @@ async function findOrders(
   return new Map(rows.map(({ name, orderId }) => [name, orderId]))
 }
 
-/** Orders by the references of acquirers' links. */
+/** Finds orders by the references of acquirers' links. */
 const OF_LINKS = `
   select reference as name, min(order_id) as "orderId"
     from acquirer_intents
@@ -212,7 +212,7 @@ const OF_LINKS = `
    group by reference
   having count(*) = 1`
 
-/** Orders by the acquirers' ids of their payments. */
+/** Finds orders by the acquirers' ids of their payments. */
 const OF_PAYMENTS = `
   select acquirer_payment_id as name, min(order_id) as "orderId"
     from payments

@@ -8,7 +8,10 @@ import type { InsertOutcome, Intents } from './intents.ts'
 
 export type Linking = {
   intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
-  /** Longest time for the acquirers to create a link, and for the first of two, and the pause between look-ups. */
+  /**
+   * Longest time for the acquirers to create a link, longest time for the first of two acquirers, and pause between two
+   * look-ups.
+   */
   limits: { acquirers: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number } }
   /** Called for each link that a fallback acquirer created, with the kind of the first account. */
   metrics: { createdByFallback: (firstKind: Linker['firstKind']) => void }
@@ -38,7 +41,7 @@ export async function insertWithLink(
   const close = () => closeUnseen(client, paymentLink)
   const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
   const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
-    // A Failure comes from the queue of the next batch, before the intent is sent.
+    // A Failure is thrown while the intent waits for its batch, before it is sent to the database.
     if (error instanceof Failure || isCertainlyNotStored(error)) close()
     else if (await isFound(intents, linked, limits.acquirers.lookUpPauseMs, until)) return { intent: linked }
     // The link stays open if the look-up finds nothing, because the commit may still be in progress.

@@ -69,8 +69,8 @@ export function createIntents(
 
     /**
      * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId
-     * that equals an orderId of the merchant is treated as used, because findStatus could not tell the two orders
-     * apart. No constraint is needed for this, because an orderId cannot be guessed before it is stored.
+     * that equals an orderId of the merchant is treated as used, because findStatus could not distinguish the two
+     * orders. No constraint is needed for this, because an orderId cannot be guessed before it is stored.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
@@ -115,8 +115,8 @@ export function createIntents(
 
     /**
      * Cancels an intent, identified as for findStatus, unless it is paid or its final status is reached. Returns its
-     * status; undefined if unknown. `toClose` is the acquirer's link if this call has cancelled the intent. For `claim`
-     * see `Ending`.
+     * status; undefined if unknown. `toClose` is the acquirer's link if this call has cancelled the intent. pool.ts
+     * documents `claim` (type `Ending`).
      */
     async cancel(
       mid: string,
@@ -154,8 +154,8 @@ export function createIntents(
 }
 
 /**
- * Cancels an order. Undefined if it was already paid or final, or if its final status was reported to the merchant
- * before the order was locked. `toClose` is the acquirer's link, if there is one.
+ * Cancels an order. Returns undefined if the order was already paid or final, or if its final status was reported to
+ * the merchant before the order was locked. `toClose` is the acquirer's link, if there is one.
  */
 async function close(
   client: Queryable,

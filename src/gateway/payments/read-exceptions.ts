@@ -100,7 +100,8 @@ export function createExceptions(db: Queryable) {
       )
       const ended = new Set(rows.map(({ id }) => id))
       const resolved = exceptions.filter(({ id }) => ended.has(id))
-      // The order's status follows as if the unreadable response had not arrived.
+      // Clears the mark of an unreadable response, so that the order gets its status as if the response had not
+      // arrived.
       for (const { kind, mid, orderId } of resolved) {
         if (kind === 'unreadable' && orderId !== '') await endMark(db, { mid, orderId }, now)
       }

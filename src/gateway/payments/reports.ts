@@ -105,7 +105,8 @@ export function createReports(
         const kind = late ? 'late' : 'first'
         const utr = await storePayment(db, intent, report, { ...received, kind })
         if (utr === undefined) return reject('UTR of another order')
-        // An order that was already final has the exception without the mark.
+        // A `late` success can follow an unreadable response that arrived when the order was already final: the order
+        // then has the exception `unreadable`, but `isUnreadable` is false.
         if (intent.isUnreadable || late) await endUnreadable(db, intent, { by: person ?? source, now })
         const saved = [
           ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
@@ -158,8 +159,9 @@ export function createReports(
     },
 
     /**
-     * Leaves an order open whose status response may report a payment and was unreadable. `isBesidePayment` is whether
-     * the same response also reports a readable payment: a second one may then be hidden.
+     * Marks an order as unreadable, so that it stays open: its status response could not be read and may report a
+     * payment. `isBesidePayment` is whether the same response also reports a readable payment: a second one may then be
+     * hidden.
      */
     async saveUnreadableStatus(
       { orderId, isBesidePayment }: { orderId: string; isBesidePayment: boolean },
@@ -219,7 +221,7 @@ type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'atte
 /** An intent, and whether another payment already has the reported reference as its UTR. */
 type FoundIntent = StoredIntent & { isReferenceUsed: boolean }
 
-/** Finds an order's merchant, which never changes. Undefined for an unknown order. */
+/** Finds an order's merchant, which never changes. Returns undefined for an unknown order. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
   const { rows } = await db.query<{ mid: string }>(FIND_MERCHANT(orderId))
   return rows[0]?.mid
@@ -228,8 +230,8 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
 /**
- * Locks the intent that a report is about. Undefined for an unknown order, and for a report by an acquirer that is not
- * the order's.
+ * Locks the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer that
+ * is not the order's.
  */
 async function lockIntent(
   db: Queryable,
@@ -366,7 +368,10 @@ const EXISTS = `
     select order_id from payments where mid = $1 and utr = $2 and order_id = $3
   )`
 
-/** Stores a second payment of the order. If two orders report a UTR concurrently, the primary key picks one. */
+/**
+ * Stores a second payment of the order. If two orders report a UTR concurrently, the primary key accepts only one of
+ * them.
+ */
 const TAKE_UTR = prepared(`with ${EXISTS} select from taken`)
 
 /** Stores the order's own payment, marks the order as paid, and writes the webhook deliveries. */
@@ -402,7 +407,7 @@ const ADD_ATTEMPT = prepared(
    select from added`,
 )
 
-/** Adds why a known attempt failed, unless the attempt has a reason. */
+/** Adds the reason of a known failed attempt, unless the attempt has one. */
 const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, attempt: string) => ({
   text: `update payment_attempts
             set failure_reason = $5, failure_code = $6

@@ -16,7 +16,7 @@ const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 /** Shortest pause before the next status check of an intent, if no caller waits for its outcome. */
 const PAUSE_SECONDS = 60
 
-/** Most pending status checks of a merchant among which one statement claims, however many are pending. */
+/** Largest number of a merchant's pending status checks that one statement reads in order to claim some of them. */
 const CONSIDERED = 250
 
 /** While the last response was unreadable, the status is checked once an hour, for a day. */
@@ -39,8 +39,8 @@ export function firstStatusCheck({ expiresAt }: Pick<Intent, 'expiresAt'>): Date
 }
 
 /**
- * The queue of status checks. Each is counted before it is sent, so that no crash and no other instance causes one too
- * many.
+ * The queue of status checks. Each check is counted before it is sent, so that neither a crash nor another instance can
+ * exceed the limit.
  */
 export function createStatusChecks(db: Database) {
   return {
@@ -128,8 +128,8 @@ export function createStatusChecks(db: Database) {
     },
 
     /**
-     * Claims a status check of one order, even before its scheduled time. Undefined if all checks of the order are
-     * used.
+     * Claims a status check of one order, even before its scheduled time. Returns undefined if all checks of the order
+     * are used.
      */
     async claim(orderId: string, most: number, now: Date): Promise<StatusCheck | undefined> {
       const { rows } = await db.query<StatusCheckRow>(
@@ -221,7 +221,10 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Status
   return {
     statusCheckFor,
 
-    /** Schedules the allowed status checks of orders with open pay pages: their orderIds, with `cameBackAt`. */
+    /**
+     * Schedules the status checks that the acquirers allow for orders with open pay pages. `orders` maps each orderId
+     * to its `cameBackAt`.
+     */
     async schedule(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
       if (orders.size === 0) return
       const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))

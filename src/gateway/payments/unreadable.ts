@@ -50,7 +50,10 @@ export async function hasUnreadable(db: Queryable, { mid, orderId }: Order): Pro
   return rowCount === 1
 }
 
-/** Resolves the exceptions `unreadable` of an order, and removes the mark: the order's status follows as without it. */
+/**
+ * Resolves the exceptions `unreadable` of an order and removes its mark, so that the order gets its status as if the
+ * response had not arrived.
+ */
 export async function endUnreadable(
   db: Queryable,
   { mid, orderId }: Order,

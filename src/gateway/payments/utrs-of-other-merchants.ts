@@ -53,7 +53,7 @@ export function comparisonJobs(
 
 /**
  * Returns payments that were not the first with their UTR, if a payment with this UTR was stored from `from` until
- * before `until`. Of payments with the same time, the one with the greater mid is later.
+ * before `until`. If payments have the same time, the one with the greater mid is the later one.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(

@@ -9,10 +9,10 @@ import type { RefundName, RefundUpdate } from './refund.ts'
 export const ABOVE = 'refunded above what was paid'
 
 /**
- * Stores a refund that an acquirer has initiated, such as of a late payment, so that it is included in the refunded sum
- * of its payment and resolves the payment's exception. For a refund beyond the payment's amount, only the exception
- * ABOVE is stored; if it failed, nothing is stored, because no money has moved. Undefined if the payment was not
- * reported yet: the acquirer repeats the notification.
+ * Stores a refund that an acquirer has initiated, such as the refund of a late payment, so that it is included in the
+ * refunded sum of its payment and resolves the payment's exception. For a refund beyond the payment's amount, only the
+ * exception ABOVE is stored; if it failed, nothing is stored, because no money has moved. Returns undefined if the
+ * payment was not reported yet: the acquirer repeats the notification.
  */
 export async function storeAcquirerRefund(
   { db, saveBounded }: { db: Database; saveBounded: BoundedExceptions },

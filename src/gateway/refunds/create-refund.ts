@@ -29,8 +29,8 @@ export type RefundResult =
 
 /**
  * Stores a refund. The scheduler sends it; with the acquirer `direct`, the operator refunds it at the bank. The amount
- * is checked under the lock of the intent's row, so that concurrent refunds never exceed the payment. For `claim` see
- * `Ending`.
+ * is checked under the lock of the intent's row, so that concurrent refunds never exceed the payment. pool.ts documents
+ * `claim` (type `Ending`).
  */
 export async function createRefund(
   db: Database,

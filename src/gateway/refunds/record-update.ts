@@ -36,8 +36,8 @@ export function createRefundUpdates(
   /**
    * Judges an update and stores the result: the refund's final status, its webhook event, and exceptions that it
    * resolves or opens. A success is never undone. Locks the order's row first, so that concurrent equal updates change
-   * the refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Undefined for an unknown
-   * refund.
+   * the refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Returns undefined for an
+   * unknown refund.
    */
   async function record(
     { mid, ourRefundId }: RefundName,

@@ -100,7 +100,7 @@ export function createAccessKeys(db: Queryable) {
       return rows
     },
 
-    /** Revokes a key. A repeat does not change the time of the first call. Undefined if the key is unknown. */
+    /** Revokes a key. A repeat does not change the time of the first call. Returns undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
       await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
         publicKey,

@@ -35,7 +35,7 @@ export function createAcquirerAccounts(db: Queryable) {
   return {
     list,
 
-    /** Stores an account. Undefined if the name is already used. */
+    /** Stores an account. Returns undefined if the name is already used. */
     async add(name: string, secrets: Buffer, now: Date): Promise<StoredAccount | undefined> {
       const { rows } = await db.query<StoredAccount>(
         `insert into acquirer_accounts (name, secrets, created_at) values ($1, $2, $3)
@@ -45,15 +45,18 @@ export function createAcquirerAccounts(db: Queryable) {
       return rows[0]
     },
 
-    /** Begins a rotation. Undefined if the name is unknown, or a rotation is not finished. */
+    /** Begins a rotation. Returns undefined if the name is unknown, or a rotation is not finished. */
     rotate: (name: string, secrets: Buffer) =>
       change(name, 'earlier_secrets = secrets, secrets = $2', [secrets], 'earlier_secrets is null'),
 
-    /** Exchanges the secrets with those before the rotation. Undefined if the name is unknown, or there are none. */
+    /**
+     * Exchanges the secrets with those before the rotation. Returns undefined if the name is unknown, or if no earlier
+     * secrets are stored.
+     */
     rotateBack: (name: string) =>
       change(name, 'earlier_secrets = secrets, secrets = earlier_secrets', [], 'earlier_secrets is not null'),
 
-    /** Deletes the secrets before the rotation. Undefined if the name is unknown. */
+    /** Deletes the secrets before the rotation. Returns undefined if the name is unknown. */
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 
     /** Replaces every encrypted text by the result of `reencrypt`. Returns the number of accounts. */
@@ -70,12 +73,12 @@ export function createAcquirerAccounts(db: Queryable) {
     },
 
     /**
-     * Prevents an account from creating links. A repeat does not change the first time. Undefined if the name is
-     * unknown.
+     * Prevents an account from creating links. A repeat does not change the stored time. Returns undefined if the name
+     * is unknown.
      */
     disable: (name: string, now: Date) => change(name, 'disabled_at = coalesce(disabled_at, $2)', [now]),
 
-    /** Lets an account create links again. Undefined if the name is unknown. */
+    /** Lets an account create links again. Returns undefined if the name is unknown. */
     enable: (name: string) => change(name, 'disabled_at = null'),
   }
 }

@@ -61,8 +61,8 @@ export function createMerchants(db: Queryable) {
 
   return {
     /**
-     * Stores a merchant, by default with the acquirer `direct` and `strict` input. Undefined if the mid is already
-     * used.
+     * Stores a merchant, by default with the acquirer `direct` and `strict` input. Returns undefined if the mid is
+     * already used.
      */
     async add(
       merchant: MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>,
@@ -110,12 +110,12 @@ export function createMerchants(db: Queryable) {
     },
 
     /**
-     * Prevents a merchant from accepting payments. A repeat does not change the first time. Undefined if the mid is
-     * unknown.
+     * Prevents a merchant from accepting payments. A repeat does not change the stored time. Returns undefined if the
+     * mid is unknown.
      */
     disable: (mid: string, now: Date) => change(mid, 'disabled_at = coalesce(m.disabled_at, $2)', [now]),
 
-    /** Lets a merchant accept payments again. Undefined if the mid is unknown. */
+    /** Lets a merchant accept payments again. Returns undefined if the mid is unknown. */
     enable: (mid: string) => change(mid, 'disabled_at = null'),
   }
 }

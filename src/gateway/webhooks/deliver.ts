@@ -31,7 +31,8 @@ type Dependencies = {
  */
 export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, now, limits }: Dependencies): JobSource {
   /**
-   * Time value since which the oldest delivery has been pending, or since which pending deliveries could not be read.
+   * Time in milliseconds since 1970 from which the oldest delivery has been pending, or from which pending deliveries
+   * could not be read.
    */
   let behindSince = Number.POSITIVE_INFINITY
   /**
@@ -120,9 +121,9 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     metrics.delivery(kind, delivered ? 'delivered' : rejected ? 'refused address' : 'failed')
     const mayRequestPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayRequestPause ? result.retryAfterSeconds : undefined
-    // A store redirects a return-URL callback even if its checkPaymentStatus failed, so a response does not end the
-    // callback. A disallowed address ends it, because a store does not leave a private network within the days of the
-    // schedule.
+    // A store redirects a return-URL callback even if its own call of checkPaymentStatus failed, so no response ends
+    // the callback. An address that is not allowed ends it, because a store does not move from a private to a public
+    // network within the days of the schedule.
     const isLast = kind === 'webhook' ? delivered : rejected
     return {
       delivery,

@@ -62,8 +62,8 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
       return rows.map(({ mid }) => ({
         key: `${mid} expired orders`,
         group: 'expired orders',
-        // One transaction claims the orders and writes their events, so that a killed process leaves nothing half
-        // done.
+        // One transaction claims the orders and writes their events, so that a killed process leaves no order claimed
+        // without its events.
         claim: async () => [async () => (await writeExpired(db, mid, lookedAt, now())) === lookedAt],
       }))
     },

@@ -5,8 +5,8 @@ const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86
 export const FAILING_DAYS = 5
 
 /**
- * Pauses vary by up to 10 % in either direction, so that an endpoint that was unavailable does not get all retries at
- * once.
+ * Pauses vary by up to 10 % in either direction, so that an endpoint that was unavailable does not receive all retries
+ * at the same time.
  */
 const SPREAD = 0.1
 

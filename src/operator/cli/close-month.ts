@@ -71,7 +71,7 @@ async function readFigures(db: Database, days: Requested): Promise<Record<string
 /** Warnings list this many payouts and count the others. */
 const PAYOUTS_NAMED = 10
 
-/** Warnings of open payouts, only to bank accounts with imported statements. */
+/** Returns warnings about open payouts. Payouts to bank accounts without imported statements are left out. */
 async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
   const open: ArrivedPayout[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))

@@ -121,7 +121,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   return { data, warnings: [...errors, ...warnings] }
 }
 
-/** A field as rupees for the operator; rows for COPY contain paise. */
+/** Formats a field in rupees for the operator, because rows for COPY contain paise. */
 function shownField(name: string, copied = '\\N'): string | null {
   if (copied === '\\N') return null
   return ['amount', 'fee', 'tax'].includes(name) ? toDecimalText(Number(copied)) : copied

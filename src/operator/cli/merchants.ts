@@ -139,7 +139,7 @@ function toFees(
   return acquirers.map((one, index) => ({ acquirer: one, fee: at(fee, index), tax: at(tax, index) }))
 }
 
-/** `setu 1.80 % and 18.00 % tax since 2026-11-01` */
+/** Formats fees for text output, such as `setu 1.80 % and 18.00 % tax since 2026-11-01`. */
 const formatFees = (fees: readonly MerchantFee[]) =>
   fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
 
@@ -172,7 +172,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   fees: formatFees(merchant.fees),
 })
 
-/** The merchant with a warning for each doubtful setting. A warning contains the command that corrects it. */
+/** The merchant with a warning for each questionable setting. A warning contains the command that corrects it. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { data: await show(merchant, db), warnings }

@@ -6,7 +6,7 @@ const ACCOUNT = 'Name of the acquirer account'
 const MERCHANT_ACQUIRER = `Acquirer (${ACQUIRER_NAMES.join(', ')}), and after a comma the fallback acquirer`
 const SECRETS_FILE = 'File with NAME=value lines, named as in the environment; default: standard input'
 
-/** What the help says of each flag; `COMMAND --FLAG` overrides the text of `--FLAG` for one command. */
+/** The help text of each flag; `COMMAND --FLAG` overrides the text of `--FLAG` for one command. */
 const TEXTS: Readonly<Record<string, string>> = {
   '--account': 'Name of the acquirer account; default: the account of the environment',
   '--acquirer': `Acquirer (${ACQUIRER_NAMES.join(', ')}), or one of its accounts`,
@@ -137,5 +137,5 @@ export function optionsOf({ name, usage, flags }: Command): [option: string, tex
   return [...options, ['--json', TEXTS['--json'] as string]]
 }
 
-/** Flags that no usage names, because every command of their kind takes them. */
+/** Flags that no usage names, because every command of their kind accepts them. */
 const GENERAL: Readonly<Record<string, string>> = { by: '--by NAME' }

@@ -101,7 +101,10 @@ export const figuresInRupees = <T extends object>(figures: T) =>
     ]),
   ) as Record<keyof T, Cell>
 
-/** `019a…, order_id 1001`, or only the orderId if the merchant sent no order_id. */
+/**
+ * Returns the identifiers of an order, such as `019a…, order_id 1001`, or only the orderId if the merchant sent no
+ * order_id.
+ */
 function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
   const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
   return isOwn ? `${orderId}, order_id ${merchantOrderId}` : orderId || null
@@ -109,7 +112,10 @@ function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: 
 
 const rupeesText = (paise: number | null) => (paise === null ? null : toDecimalText(paise))
 
-/** `2026-11-03 duplicate settlement 261103…: order 019a…, order_id 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+/**
+ * Formats a discrepancy as one line, such as `2026-11-03 duplicate settlement 261103…: order 019a…, order_id 1001, UTR
+ * 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before`.
+ */
 export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
   const { id, day, kind, utr, settlementUtr, paid, settled } = discrepancy
   const facts = {
@@ -126,7 +132,7 @@ export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): 
 const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'>) =>
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
-/** One line per kind: `399,000 more missing settlement, total 79800000.00: a settlement file may be missing` */
+/** One line per kind, such as `399,000 more missing settlement, total 79800000.00: a settlement file may be missing` */
 export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]) =>
   table('kind, count, ₹owed', unlisted, {
     line: ({ mid, ...one }) => indented(`${mid === undefined ? '' : `${mid}: `}${unlistedText(one)}`),
@@ -135,7 +141,10 @@ export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]
 const unlistedText = ({ kind, count, owed }: Unlisted) =>
   `${count} more ${kind}, total ${toDecimalText(owed)}: a settlement file may be missing`
 
-/** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
+/**
+ * Formats an exception as one line, such as `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00,
+ * received 2026-11-03 09:30:00 IST`.
+ */
 function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
   const { exceptionId, kind, utr, amount, receivedAt } = exception
   const order = orderText(exception)
@@ -143,7 +152,7 @@ function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
-/** `settled 100.00 → 200.00`, or why no figure changed. */
+/** Formats the changed figures of a month, such as `settled 100.00 → 200.00`, or explains why no figure changed. */
 export function figuresText({ figures, rows }: Pick<MonthChange, 'figures'> & { rows?: MonthChange['rows'] }): string {
   const changed = figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'no figure changed'
   return rows?.length === 0
@@ -154,7 +163,10 @@ export function figuresText({ figures, rows }: Pick<MonthChange, 'figures'> & { 
 export const changesTable = (rows: readonly LedgerChange[]) =>
   table('changedAt, change, kind, reference, day, orderId, ₹amount, importId, exceptionId', rows, { line: changeLine })
 
-/** `2026-12-02 10:00:00 IST recorded: settlement N12 of 2026-11-03, -200.00, import 14` */
+/**
+ * Formats a change of the ledger as one line, such as `2026-12-02 10:00:00 IST recorded: settlement N12 of 2026-11-03,
+ * -200.00, import 14`.
+ */
 export function changeLine(row: LedgerChange): string {
   const { changedAt, change, kind, reference, day, orderId, amount, importId, exceptionId } = row
   const sources = [

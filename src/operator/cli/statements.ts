@@ -146,7 +146,10 @@ export const statementCommands = [
   }),
 ]
 
-/** `Bank statement 1 covers ….`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+/**
+ * Returns the result of an import. Its text is `Bank statement 1 covers ….`, and `3 lines: 2 credits, ₹540.28; 1 debit,
+ * ₹5,000.00; closing balance ₹5,540.28`.
+ */
 function importedData({ proved, moved, ...created }: ImportedStatement, warnings: readonly string[]): RecordData {
   const { credits, credited, debits, debited } = moved
   const lines = credits + debits

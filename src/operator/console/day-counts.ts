@@ -46,7 +46,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
 
   /**
    * Returns the orders by hour of `days` (IST), which must come newest first. A day that is not counted within `waitMs`
-   * is undefined. `failed` tells whether the last count failed; the next call counts again.
+   * is undefined. `failed` is true if the last count failed; the next call counts again.
    */
   return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
     const old = days.filter((day) => !remembered.has(day.getTime()))

@@ -50,7 +50,7 @@ export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) 
 /** Orders of one merchant in one hour. Hours are numbered from 0. */
 export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
 
-/** `hours` hours from `since`. */
+/** A period of `hours` hours from `since`. */
 type Period = { since: Date; hours: number }
 
 /**

@@ -82,7 +82,7 @@ const LISTED = 20
 /** Limited to 2^53, because the sum of reported amounts may exceed it and the list must still be shown. */
 const SUM = `least(sum(amount_paise) over (), ${Number.MAX_SAFE_INTEGER})::bigint`
 
-/** Reads what the operator dashboard and `ops today` show besides orders. */
+/** Reads the data that the operator dashboard and `ops today` show besides orders. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
     const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(

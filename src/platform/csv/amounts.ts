@@ -171,7 +171,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     // A line without an amount needs no sign: it may show the balance alone.
     if (sum.error) return errorOf(sum)
     if (sign === undefined || sum.units === undefined || isZero(sum.units)) return sum
-    // A minus beside DR may be a reversed debit.
+    // A minus beside DR may be a reversed debit, so the sign is uncertain and the row is rejected.
     if (sum.units.paise < 0) return WRONG
     if (CREDIT.test(sign)) return sum
     return DEBIT.test(sign) ? { units: negated(sum.units) } : WRONG
@@ -182,8 +182,8 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
 const isLikeThousands = (field: string) => /^\D*[1-9]\d{0,2}\.\d{3}(?!\d)/.test(field)
 
 /**
- * Returns the sum of the fields of the columns `names`; columns with a minus are subtracted. Undefined if all fields
- * are empty.
+ * Returns the sum of the fields of the columns `names`; columns with a minus are subtracted. Returns undefined if all
+ * fields are empty.
  */
 export function sumOfFields(fields: readonly string[], names: readonly string[]): RowAmount {
   let sum: Units | undefined

@@ -70,7 +70,7 @@ export async function storeBatches(
   if (errorCount > 0) throw new CsvFileError(errors, errorCount)
 }
 
-/** Receives a sentence about something doubtful that the operator should check. */
+/** Receives a sentence about suspicious content that the operator should check. */
 export type OnWarning = ((text: string) => void) | undefined
 
 /** Yields the file unchanged and updates `hash` with every byte. */
@@ -171,7 +171,7 @@ function readRecords(
     bom: true,
     delimiter,
     trim,
-    // A bank's lines may end in several ways.
+    // Lines of a bank's file may end with CR LF, LF or CR, even within one file.
     ...(trim && { record_delimiter: ['\r\n', '\n', '\r'] }),
     // A record of another length and a stray quote are errors of their line and do not stop the parser.
     relax_column_count: true,

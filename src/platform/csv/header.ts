@@ -45,7 +45,8 @@ export type BankForm = {
   /** The position of the day column in `names`, and the format of a day. */
   day: { at: number; rule: string }
   /**
-   * Receives an error of such records above the row in line `above`, if the balances can prove that no row is missing.
+   * Receives an error in non-row records above the row in line `above`. It is an error only if the balances do not
+   * prove that the file is complete.
    */
   doubt?: ((error: { line: number; text: string; above: number }) => void) | undefined
 }
@@ -124,13 +125,14 @@ function readBankRecords(
   let last: { line: number; text: string } | undefined
   let between: Between | undefined
 
-  /** Remembers a record that is not a row. */
+  /** Records where non-row records are, for the errors that depend on the rows around them. */
   function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
     const text = record.join(' ')
     if (!/[\p{L}\d]/u.test(text)) return
     const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
     first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is not a day: ${day.rule}` }
-    // A narration may contain such words; in the day field they are not a misread day.
+    // A word such as `Total` marks a row of totals only if the day field does not begin with a digit, because a
+    // narration may contain such a word too.
     const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
     if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
     if (!hasRows) return
@@ -172,8 +174,8 @@ function readBankRecords(
   return { value }
 
   /**
-   * Whether the amount at this position continues in a field without a column, which the comma of its thousands has
-   * created.
+   * Whether the amount at this position was split at its thousands comma, so that the rest of it is in a field without
+   * a column.
    */
   function isCutAtComma(record: readonly string[], at: number): boolean {
     const isFree = record.length > header.length || (header[at + 1] ?? '').trim() === ''
@@ -250,10 +252,7 @@ const ROUNDED_RULE =
 
 const NUMBERED = /^(.*)#([1-9])$/
 
-/**
- * Whether the header has several columns of this name, and neither the name nor another one of the layout states which
- * one is meant.
- */
+/** Whether the header has several columns of this name, and the layout does not number them, as in `Amount#2`. */
 function isOneOfSeveral(header: readonly string[], name: string, names: readonly (string | undefined)[]): boolean {
   const isNumbered = names.some((one) => comparable(NUMBERED.exec(one ?? '')?.[1] ?? '') === comparable(name))
   return !NUMBERED.test(name) && !isNumbered && header.filter((one) => comparable(one) === comparable(name)).length > 1

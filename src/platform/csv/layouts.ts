@@ -53,7 +53,8 @@ export const PAYMENT_COLUMNS = [
 export const isOfPayments = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'paid_at')
 
 /**
- * Whether the layout is for an account's statements; otherwise it is for settlement files, unless it is for payments.
+ * Whether the layout is for bank statements. A layout that is neither for statements nor for payments is for settlement
+ * files.
  */
 export const isOfStatements = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'day')
 

@@ -7,7 +7,7 @@ import { type BankForm, type Checked, NOT_UTF8, positionsOf } from './header.ts'
 /** The number of lines and bytes of a bank's file in which its header is searched. */
 const MOST_LINES_BEFORE = 600
 const MOST_BYTES_BEFORE = 256 * 1024
-/** Most lines of one header, whose names may contain line breaks in quotes. */
+/** Largest number of lines of one header, whose names may contain line breaks in quotes. */
 const MOST_LINES_OF_HEADER = 60
 
 /**

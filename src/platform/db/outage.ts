@@ -37,8 +37,8 @@ const OUTAGE_STATES = [
   LOCK_NOT_AVAILABLE, // lock_timeout: another transaction has locked a row
   '25P03', // idle_in_transaction_session_timeout: this process was paused for a while
   '25006', // read_only_sql_transaction: another server has become the primary
-  UNDEFINED_TABLE, // not migrated yet
-  UNDEFINED_COLUMN, // not migrated yet
+  UNDEFINED_TABLE, // the database is not migrated yet
+  UNDEFINED_COLUMN, // the database is not migrated yet
   '3D000', // invalid_catalog_name: the database is being set up
 ]
 

@@ -139,7 +139,8 @@ export async function inTransaction<T>(
     result = await work(client)
     ending?.claim()
   } catch (error) {
-    // An unresponsive connection is closed without a rollback, for which the request would wait as long again.
+    // Closes an unresponsive connection without a rollback, because the request would have to wait for the rollback's
+    // time-out too.
     if (isSilence(error)) client.release(error)
     else await client.query('rollback').then(() => client.release(), client.release)
     throw error

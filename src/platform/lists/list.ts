@@ -68,7 +68,7 @@ export type Form = {
 }
 
 type Format = {
-  /** The texts before the values of a record, one for each value. */
+  /** The text before each value of a record, such as its JSON name, in the order of the fields. */
   before: readonly string[]
   end: string
   /** `free` formats free text, `plain` any other text. */

@@ -24,8 +24,8 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
     longReaders: new Set<string>(),
 
     /**
-     * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Undefined
-     * if there are more than `most` lines. One statement is enough, whereas `long` takes seven round trips.
+     * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Returns
+     * undefined if there are more than `most` lines. One statement is enough, whereas `long` takes seven round trips.
      */
     async short(list: List, { mid, from, until }: Range, most: number): Promise<string[] | undefined> {
       const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }

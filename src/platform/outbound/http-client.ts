@@ -67,14 +67,14 @@ const HEADERS_BYTES = 16 * 1024
 /** Longest body read from a merchant. A longer body is cut by closing the connection, and the status is still valid. */
 const MERCHANT_BYTES = 8 * 1024
 /**
- * Most bytes read from one connection to a merchant: twice the longest response that the other limits allow, with
- * interim responses and a body in chunks of one byte. undici limits neither the reason phrase nor the extension of a
- * chunk.
+ * Largest number of bytes read from one connection to a merchant: twice the longest response that the other limits
+ * allow, with interim responses and a body in chunks of one byte. undici limits neither the reason phrase nor the
+ * extension of a chunk.
  */
 const CONNECTION_BYTES = 512 * 1024
 /** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut and is then invalid JSON. */
 const ACQUIRER_BYTES = 64 * 1024
-/** Most interim responses (status 1xx) to one call. A usual server sends at most one. */
+/** Largest number of interim responses (status 1xx) to one call. A usual server sends at most one. */
 const INTERIM_RESPONSES = 10
 
 type Dependencies = {

@@ -65,8 +65,8 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
   const event = checkRefund({ ...fields })
   const { bank_reference: utr, cf_payment_id: paymentId, refund_type: type = 'MERCHANT_INITIATED' } = event
   const update = toRefundUpdate(event)
-  // A refund created in Cashfree's dashboard has a refund_id that does not have the format of the service's
-  // identifiers.
+  // The refund_id of a refund created in Cashfree's dashboard does not have the format of the service's identifiers, so
+  // the refund is not one of the service.
   const ourRefundId = (event.refund_id ?? '').toLowerCase()
   if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
   if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)

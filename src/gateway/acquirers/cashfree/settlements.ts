@@ -8,7 +8,7 @@ import type { CashfreeRequest } from './http.ts'
 
 const PAGE_EVENTS = 1_000
 /**
- * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree accepts 200 orders and 100 refunds per
+ * 500 pages contain 500,000 events. A day has at most 432,000, because Cashfree accepts 200 orders and 100 refunds per
  * minute. With PAUSE_MS after each page, 500 pages take 17 minutes.
  */
 const MOST_PAGES = 500

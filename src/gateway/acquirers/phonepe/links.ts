@@ -26,8 +26,8 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       }
       const paymentFlow = { type: 'PG', paymentMode: { type: 'UPI_QR' } }
       const body = { merchantOrderId: orderId, amount, expireAfter, paymentFlow }
-      // PhonePe rejects a merchantOrderId that it already has, for instance when a proxy repeated the request. That
-      // order's link is lost, because PhonePe returns a link only once.
+      // PhonePe rejects a merchantOrderId that it already has, for instance when a proxy repeated the request. The link
+      // of the existing order is lost, because PhonePe returns a link only once.
       const response = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(
         throwUnmade(isRejection),
       )

@@ -19,7 +19,10 @@ const TOKEN_VALID_MS = 290_000
 
 const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
 
-/** `logIn` resolves if Setu accepts the account's credentials. */
+/**
+ * Creates the functions that call Setu with a shared access token. `logIn` resolves if Setu accepts the account's
+ * credentials.
+ */
 export function createSetuRequest(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   http: HttpClient,
