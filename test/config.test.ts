@@ -199,6 +199,16 @@ describe('the configuration', () => {
     }
   })
 
+  it.each([
+    ['SETU_NOTIFICATION_SECRETS', 'must be one or more secrets of 20 to 50 letters and digits'],
+    ['CASHFREE_CLIENT_SECRET', 'must be one or more secrets without spaces'],
+    ['PHONEPE_WEBHOOK_PASSWORD', 'must be one or more passwords without spaces'],
+  ])('the error of %s says once that commas separate the values', (name, rule) => {
+    expect(() => readConfig({ DATABASE_URL, [name]: 'first,two words' })).toThrow(
+      new RegExp(`^${name} ${rule}, separated by commas$`, 'm'),
+    )
+  })
+
   it('WEBHOOK_SEALING_KEY accepts one or two keys of 32 bytes in base64, for the service and for ops', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {

@@ -64,7 +64,7 @@ async function tryDeployments(): Promise<boolean> {
     // machine may cause that.
     console.error(`Load of the machine in the last minute: ${loadavg()[0]?.toFixed(1)} on ${cpus().length} processors`)
   }
-  console.log(`\n${broken === 0 ? 'Every promise was met' : `${broken} broken`}, in ${seconds} s. s.`)
+  console.log(`\n${broken === 0 ? 'Every promise was met' : `${broken} broken`}, in ${seconds} s.`)
   return broken === 0
 }
 

@@ -46,23 +46,19 @@ export const ACCOUNT_VARIABLES = {
   SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
   SETU_CLIENT_ID: z.string().optional(),
   SETU_CLIENT_SECRET: z.string().optional(),
-  SETU_NOTIFICATION_SECRETS: listOf(
-    'must be one or more comma-separated secrets of 20 to 50 letters and digits',
-    (secret) => /^[A-Za-z0-9]{20,50}$/.test(secret),
+  SETU_NOTIFICATION_SECRETS: listOf('must be one or more secrets of 20 to 50 letters and digits', (secret) =>
+    /^[A-Za-z0-9]{20,50}$/.test(secret),
   ).optional(),
   CASHFREE_API_URL: secureUrl.default('https://api.cashfree.com/pg'),
   CASHFREE_CLIENT_ID: checked('must be printable ASCII characters without spaces', isPrintable).optional(),
-  CASHFREE_CLIENT_SECRET: listOf('must be one or more comma-separated secrets without spaces', isPrintable).optional(),
+  CASHFREE_CLIENT_SECRET: listOf('must be one or more secrets without spaces', isPrintable).optional(),
   PHONEPE_API_URL: secureUrl.default('https://api.phonepe.com/apis/pg'),
   PHONEPE_LOGIN_URL: secureUrl.default('https://api.phonepe.com/apis/identity-manager/v1/oauth/token'),
   PHONEPE_CLIENT_ID: z.string().optional(),
   PHONEPE_CLIENT_VERSION: checked('must be a whole number', (text) => /^\d{1,9}$/.test(text)).optional(),
   PHONEPE_CLIENT_SECRET: z.string().optional(),
   PHONEPE_WEBHOOK_USER: checked('must be 5 to 20 letters, digits and _', (text) => /^\w{5,20}$/.test(text)).optional(),
-  PHONEPE_WEBHOOK_PASSWORD: listOf(
-    'must be one or more comma-separated passwords without spaces',
-    isPrintable,
-  ).optional(),
+  PHONEPE_WEBHOOK_PASSWORD: listOf('must be one or more passwords without spaces', isPrintable).optional(),
 }
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
