@@ -470,7 +470,7 @@ describe('a refund at PhonePe', () => {
     const { ourRefundId, orderId } = await newRefund()
     bank.nextFaults.refund = [{ status: 400 }]
     await look()
-    expect(await stored(ourRefundId)).toMatchObject({ status: 'FAIL', reason: 'rejected: fault' })
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'FAIL', reason: 'refused: fault' })
     const of = { id: 'OMR1', paymentId: 'OM1', createdAt: service.clock.now().toISOString() }
     bank.refunds.all.push({ ...of, orderId, ourRefundId, amount: 20_000, status: 'success', reference: '412345678901' })
     expect(await report(ourRefundId)).toBe(200)

@@ -41,7 +41,17 @@ const TERMS: Record<string, RegExp> = {
 const LITERALS = [
   // Stored values, labels of metrics, fields of logs and of `--json`.
   ...['double payment', 'day file', 'return call', 'taken back', 'bad answer', 'broken answer', 'answered 410'],
-  ...['refused address', "'refused'", '"refused"', '"refused|', "'enquiry'", "'answer'", "'told'", 'refusal'],
+  ...[
+    'refused address',
+    '`refused: ',
+    "'refused'",
+    '"refused"',
+    '"refused|',
+    "'enquiry'",
+    "'answer'",
+    "'told'",
+    'refusal',
+  ],
   ...['toldBy', 'told_by', 'enquiries', 'forgotten:', 'wouldForget', 'byNextAcquirer', 'nextAcquirer', 'returnCall'],
   ...[
     'fault:',

@@ -144,7 +144,7 @@ export const REFUNDS: Case[] = [
   ...[400, 404, 422].map((status) =>
     meets({ status }, 'is stored as FAIL, if the rejection has the acquirer’s own format', async (stage, refund) => {
       await startInstance(stage).look()
-      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'rejected: fault', reference: '' })
+      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'refused: fault', reference: '' })
       expect(booked(stage, refund)).toEqual([])
     }),
   ),

@@ -44,7 +44,7 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
       const code = codeOf(response)
       // A 409 means that the refund exists, even if the status check above did not find it.
       const isRejected = code !== undefined && response.status !== 409
-      if (isRejected) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
+      if (isRejected) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
       throw notBelieved(response, `Cashfree's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })

@@ -35,7 +35,7 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
       const known = await getRefund(order, signal).catch(throwUnsure)
       if (known) return known
       const code = codeOf(response)
-      if (isRejection(code)) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
+      if (isRejection(code)) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
       throw notBelieved(response, `PhonePe's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })

@@ -87,5 +87,5 @@ function updateOf({ status, ...refund }: z.output<typeof RefundResponse>): Refun
 /** Returns Setu's reason for a rejection. Throws for a proxy's response, because Setu may have accepted the refund. */
 function errorOf(response: JsonResponse): string {
   const { code } = readBody(ErrorResponse, response, `Setu's response ${response.status} is not in its own format`)
-  return `rejected: ${shortText(code) ?? response.status}`
+  return `refused: ${shortText(code) ?? response.status}`
 }
