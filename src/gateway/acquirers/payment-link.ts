@@ -9,8 +9,8 @@ import { UPI_PREFIX } from '../payments/upi-links.ts'
  */
 const QUERY = /^[!\x24-\x7e]+$/
 /**
- * A parameter name that contains `%`: an app may decode it to a second `pa`. A trigger on acquirer_intents rejects it
- * too.
+ * A parameter name that contains `%`: an app may decode it to a second `pa`. A trigger on acquirer_intents also rejects
+ * such a name.
  */
 const ENCODED_NAME = /(^|&)[^=&]*%/
 const LINK_LIMIT_CHARACTERS = 2_048
@@ -23,9 +23,9 @@ type UncheckedLink = {
 }
 
 /**
- * Reads `tr` and payee of a link that an acquirer created for an intent. Other parameters are allowed, and the link is
- * never changed, because it may be signed. `payees` are the merchant's accepted payees, see `isAccepted`. By the UPI
- * specification a link without `cu` is in INR, which is accepted if `isCurrencyOptional`. A sandbox may return the
+ * Reads `tr` and payee of a link that an acquirer created for an intent. Other parameters are allowed. The link is
+ * never changed, because the link may be signed. `payees` are the merchant's accepted payees, see `isAccepted`. By the
+ * UPI specification a link without `cu` is in INR, which is accepted if `isCurrencyOptional`. A sandbox may return the
  * https address of a page instead. Throws an AcquirerError with the `requestId` for a link that must not be shown to a
  * customer.
  */

@@ -37,14 +37,17 @@ export type Intent = {
   idempotency: Idempotency | undefined
 }
 
-/** A link of an acquirer. `id` is the acquirer's identifier of the link, `reference` is the `tr` in the link. */
+/**
+ * A link that an acquirer created. `id` is the acquirer's identifier of the link, and `reference` is the `tr` in the
+ * link.
+ */
 export type PaymentLink = {
   acquirer: string
   merchantId: string
   id: string
   reference: string
   link: string
-  /** True if the merchant's fallback acquirer created the link. Not read from the database. */
+  /** True if the merchant's fallback acquirer created the link. The field is not read from the database. */
   isByFallback?: boolean
 }
 
@@ -84,7 +87,8 @@ export function newId(now: Date): string {
 }
 
 /**
- * The first 12 digits of orderIds from `moment`. Earlier orderIds sort before. A moment before 1970 is treated as 1970.
+ * Returns the first 12 digits of an orderId created at `moment`. Earlier orderIds sort before this text. A moment
+ * before 1970 is treated as 1970.
  */
 export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')

@@ -17,12 +17,16 @@ import type { Merchant } from '../tenants/merchants.ts'
 
 const REDIRECT_RULE = 'must be an absolute http or https URL of at most 2048 characters, without user and password'
 
-/** The longest host with port: the DNS allows 253 characters, and its form of a non-ASCII name is never shorter. */
+/**
+ * The longest host with its port. The DNS allows 253 characters, and the DNS form of a non-ASCII name is never shorter
+ * than the name.
+ */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**
- * Accepts only plain web addresses, no `javascript:` and no `https://bank@evil`, because the customer's browser is sent
- * there. The checks stop at the first failure, because `new URL` takes too long for very long hosts.
+ * Accepts only plain web addresses, no `javascript:` and no `https://bank@evil`, because the service redirects the
+ * customer's browser to this address. The checks stop at the first failure, because `new URL` takes too long for very
+ * long hosts.
  */
 const redirectUrl = z
   .string(errorText(REDIRECT_RULE))

@@ -2,7 +2,7 @@ import { toDecimalText } from '../../platform/money.ts'
 import { toIstIso } from '../../platform/time.ts'
 import type { Intent } from './intent.ts'
 
-/** Largest number of characters that UPI apps show of a `tn`, the note in a link. */
+/** Largest number of characters that UPI apps show from `tn`, the note in a link. */
 const NOTE_LIMIT = 50
 
 /** The data from which a UPI link is built. */
@@ -16,7 +16,7 @@ const [LINK_MODE, QR_MODE] = ['04', '22']
 
 /**
  * Returns the query of a payment's link, the part after the `?`. The service's own link contains its expiry, so that
- * the payer's app rejects an expired one. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is
+ * the payer's app rejects an expired link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is
  * percent-encoded, so that a merchant's text cannot add or change a parameter.
  */
 export function upiLinkQuery(payment: Payment): string {
@@ -24,7 +24,7 @@ export function upiLinkQuery(payment: Payment): string {
   return `${upiQuery(payment, LINK_MODE, transactionNote(payment.note))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
 }
 
-/** Links with the same query: `intent` opens any UPI app, each other link opens one wallet. */
+/** Returns links with the same query. The link `intent` opens any UPI app; each other link opens one wallet. */
 export function upiLinks(query: string) {
   return {
     intent: `${UPI_PREFIX}${query}`,
@@ -45,9 +45,9 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * The link inside the QR: the acquirer's own, or the service's. The service's link contains the note only if it is
- * ASCII: 50 percent-encoded characters of Devanagari make 93 modules a side instead of 61, too small for many cameras
- * to read from a screen.
+ * Returns the link inside the QR code: the acquirer's link, or the service's own link. The service's link contains the
+ * note only if it is ASCII: 50 percent-encoded characters of Devanagari make 93 modules a side instead of 61, and such
+ * modules are too small for many cameras to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
@@ -90,7 +90,8 @@ let graphemes: Intl.Segmenter | undefined
 
 /** The longest prefix of `text` that has at most `limit` code points and does not cut a grapheme. */
 function cut(text: string, limit: number): string {
-  // `length` counts UTF-16 units, of which a text has at least as many as code points.
+  // `length` counts UTF-16 units. A text has at least as many UTF-16 units as code points, so this text is short
+  // enough.
   if (text.length <= limit) return text
   // The segmenter is created at its first use, because loading Intl would delay every start of the service.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })

@@ -11,7 +11,7 @@ import { createJsonRequest, failed, type JsonResponse, orAbsent, shortText } fro
 import { bankReference, isoTime, paymentId } from '../notification.ts'
 
 /**
- * Requests to Cashfree, and the fields shared by its responses and notifications. Numbers are read as text, see
+ * Requests to Cashfree, and the fields shared by its responses and notifications. Numbers are parsed as text, see
  * exact-json.ts.
  */
 

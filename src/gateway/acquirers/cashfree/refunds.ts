@@ -31,7 +31,8 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
   return {
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, note, isSecond } = order
-      // Cashfree's refund names only the order and returns its first payment, so a duplicate payment must not be sent.
+      // A refund request to Cashfree names only the order and refunds its first payment, so the service must not send
+      // the refund of a duplicate payment.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
