@@ -83,8 +83,8 @@ export async function importDailyReport(
 type OnProgress = ((lines: number) => void) | undefined
 
 /**
- * `acquirer` is the acquirer account of the file; undefined accepts the orders of every account. `layout` describes the
- * acquirer's own format.
+ * `acquirer` is the acquirer account of the file; undefined if no account exists, which accepts every order. `layout`
+ * describes the acquirer's own format.
  */
 type Importing = {
   acquirer?: string | undefined

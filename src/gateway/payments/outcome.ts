@@ -49,13 +49,13 @@ export type StoredPayment = {
   isSecond: boolean
 }
 
-/** The bank's reference of a stored payment; undefined while it is unknown. */
+/** The bank's reference of a stored payment; undefined while the reference is unknown. */
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
 
 /**
  * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may
- * confirm a payment by its id, so `utr` may also be the form of the acquirer's id.
+ * confirm a payment by the acquirer's id, so the reported or the stored UTR may be this id in the form of a UTR.
  */
 function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]

@@ -149,8 +149,8 @@ export function createStatusChecks(db: Database) {
 
     /**
      * Schedules a failed status check again. A check that the acquirer did not process is not counted. Any other check
-     * is scheduled again only if it was the order's last check, and only while the order has had fewer than `most`
-     * checks. The pauses grow with the time since the expiry.
+     * is scheduled again only if the order has no further scheduled check and has had fewer than `most` checks. The
+     * pauses grow with the time since the expiry.
      */
     async repeat(
       { mid, orderId, statusChecks }: StatusCheck,
