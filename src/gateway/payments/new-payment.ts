@@ -97,7 +97,7 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** Schemas by the merchant's largest amount. The map stays small: operators set few different amounts. */
+/** Schemas by the merchant's largest amount. The map stays small, because operators set few different amounts. */
 const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
 
 function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {

@@ -16,7 +16,7 @@ export type AccessKeyListing = {
   label: string | null
   mayRefund: boolean
   createdAt: Date
-  /** The IST day on which the key was last used, `YYYY-MM-DD`; null if the key was never used. */
+  /** The IST day on which the key was last used, `YYYY-MM-DD`; null if no use is stored. */
   lastUsedOn: string | null
   revokedAt: Date | null
 }

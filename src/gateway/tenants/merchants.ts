@@ -15,7 +15,7 @@ export type Merchant = {
   dynamicQr: 'link' | 'image'
   /** Name of an acquirer in acquirers/acquirers.ts, such as `setu`, or of an acquirer account, such as `setu:acme`. */
   acquirer: string
-  /** The merchant's identifier at the acquirer; null if the acquirer needs no identifier. */
+  /** The merchant's identifier at the acquirer; null if none is set. */
   acquirerMerchantId: string | null
   /**
    * The account from which a link is requested if `acquirer` has certainly created no link, and the merchant's

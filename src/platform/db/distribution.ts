@@ -1,8 +1,8 @@
 import type { Queryable } from './pool.ts'
 
 /**
- * Whether Citus may distribute the database over several servers. Distributed tables need another form of a few
- * statements.
+ * Whether Citus may distribute the database over several servers. On distributed tables, a few statements need another
+ * form.
  */
 export async function isDistributed(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query(`select from pg_extension where extname = 'citus'`)
