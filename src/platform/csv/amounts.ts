@@ -19,7 +19,7 @@ export type Units = { paise: Paise; parts: number }
 export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,450.50'
 export const LARGE_RULE = 'must be at most 100000000000 rupees'
 
-/** Text that means no amount, alone or after a currency. */
+/** Text which states that there is no amount, alone or after a currency. */
 const NOTHING = /^(?:₹|rs\.?|inr)?\s*(?:[-–—−]+|nil|n\.?\/?a\.?|null|none|nan)?$/i
 
 /** Whether the field states that there is no amount. */

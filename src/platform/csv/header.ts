@@ -99,9 +99,9 @@ export function readHeader(
 }
 
 /**
- * Skips records that are not rows. Above the first row and below the last row, a record that looks like an unreadable
- * row is an error. Between two rows, a record with an amount is an error, unless the balances prove that no row is
- * missing.
+ * Skips records that are not rows. Records above the first row and below the last row are skipped, unless a record
+ * looks like an unreadable row. Records between two rows are skipped if the records have no amount, or if the balances
+ * prove that no row is missing.
  */
 function readBankRecords(
   header: readonly string[],
@@ -219,8 +219,8 @@ function readBankRecords(
 type Between = { line: number; amountIn?: number; otherHeader?: number; repeatsHeader: boolean; hasText: boolean }
 
 /**
- * Returns the error in these non-row records above the row in line `below`. A repeated header is allowed, because a new
- * page may begin with it. Other records may be the start of another file.
+ * Returns the error in these non-row records above the row in line `below`. A repeated header is allowed, because every
+ * page of a file may begin with the header. Other records may be the start of another file.
  */
 function errorBetween(
   { line, amountIn, otherHeader, repeatsHeader, hasText }: Between,

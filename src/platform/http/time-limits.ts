@@ -13,10 +13,11 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /**
-     * The time on the clock `elapsedMs` until which a request may wait for the database; 0 if its route does not wait.
+     * Latest time, on the clock `elapsedMs`, until which a request may wait for the database; 0 if the route does not
+     * wait.
      */
     waitsUntil: number
-    /** The timer that sends the 503; undefined before the handler begins and after the 503 is sent. */
+    /** The timer that sends the 503 error; undefined before the handler begins and after the 503 is sent. */
     responseTimer: NodeJS.Timeout | undefined
   }
 }
@@ -31,8 +32,8 @@ export type Deadline = {
    */
   check: () => void
   /**
-   * Checks the deadline, then restarts the limit with `commitMs`, which covers the commit and a look-up of whether it
-   * was stored. The caller must send the commit in the same tick.
+   * Checks the deadline, then restarts the limit with `commitMs`, which covers the commit and a look-up of whether the
+   * change was stored. The caller must send the commit in the same tick.
    */
   claim: () => void
   /** Restarts the limit, extended by `ms` for a call to an acquirer. */
@@ -48,9 +49,10 @@ export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadl
 export type WaitForDatabase = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
- * Responds to every request of `app` within `response.ms`, whatever its handler waits for. A request that waits for the
- * database may take `databaseWait.ms`. The handler is not stopped, so a handler that changes something checks its deadline.
- * Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead of 408.
+ * Responds to every request to `app` within `response.ms`, whatever the handler waits for. A request that waits for the
+ * database may take `databaseWait.ms`. The handler is not stopped, so a handler that changes something checks its
+ * deadline. Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead
+ * of 408.
  */
 export function registerTimeLimits(
   app: FastifyInstance,
