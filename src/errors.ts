@@ -70,7 +70,7 @@ export class AcquirerError extends Error {
   }
 }
 
-/** The error of a call that did not reach the acquirer, or to which it did not respond in time. */
+/** The error for a call that did not reach the acquirer, or to which the acquirer did not respond in time. */
 export const noResponse = (message: string) =>
   Object.assign(new AcquirerError('unavailable', message), { hasNoResponse: true })
 

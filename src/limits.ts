@@ -1,7 +1,7 @@
 /**
  * Every time limit, size limit and count limit of the running service. A name ends in the unit; a number without a unit
- * is a count. `buildApp` and the modules accept the limits as an argument, so that a test can pass its own. A test
- * compares the table of limits in the operator's guide with this file.
+ * is a count. `buildApp` and the modules accept the limits as an argument, so that a test can pass its own limits. A
+ * test compares the table of limits in the operator's guide with this file.
  *
  * Limits that the interface promises, such as the lengths of fields, are defined with the fields. Limits that the
  * operator sets are in config.ts.
@@ -28,7 +28,7 @@ export const LIMITS = {
     headersBytes: 16 * 1024,
     /**
      * Largest number of headers in one request; a request with more headers is rejected. Node.js would silently drop
-     * the other headers, possibly an Idempotency-Key. Browsers and proxies together send fewer.
+     * the other headers, possibly an Idempotency-Key. Browsers and proxies together send fewer headers.
      */
     headers: 100,
   },
@@ -42,14 +42,14 @@ export const LIMITS = {
 
   response: {
     /**
-     * Longest time from a complete request to the first byte of its response; after it, the response is 503. This limit
-     * applies to the sum of the handler's waits for a batch, a connection and queries. Including the earlier look-up of
-     * credentials, a response takes less than 2 s.
+     * Longest time from a complete request to the first byte of its response. After this time, the response is 503.
+     * This limit applies to the sum of the handler's waits for a batch, a connection and queries. Including the earlier
+     * look-up of credentials, a response takes less than 2 s.
      */
     ms: 1_100,
     /**
      * Longest time after `ms` for a refund or a cancellation whose commit was sent: the commit, and one look-up of
-     * whether the change was stored. Each is limited to `queryTimeoutMs`.
+     * whether the change was stored. Commit and look-up are each limited to `queryTimeoutMs`.
      */
     commitMs: 1_800,
   },
@@ -74,11 +74,11 @@ export const LIMITS = {
    * Failed requests of a caller per minute. The operator sets the limit for requests with a valid key, see config.ts.
    */
   rates: {
-    /** Wrong secrets per minute for one public key from one address. */
+    /** Largest number of wrong secrets per minute for one public key from one address. */
     wrongSecrets: 20,
     /**
-     * Unknown public keys per minute from one address. Behind a load balancer, many merchants' servers share one
-     * address, and some of these servers may use a revoked key.
+     * Largest number of unknown public keys per minute from one address. Behind a load balancer, many merchants'
+     * servers share one address, and some of these servers may use a revoked key.
      */
     unknownKeys: 100,
   },
@@ -130,7 +130,7 @@ export const LIMITS = {
     operator: 2,
   },
 
-  /** Intents that arrive together are stored by one statement. */
+  /** Intents that arrive concurrently: one statement stores them together. */
   inserts: {
     /**
      * Longest wait of an intent for its batch. The caller receives 503 after 1.1 s: an intent stored later would be an
@@ -181,14 +181,14 @@ export const LIMITS = {
     /** Time for which the other of two acquirers is tried first, after a call to one acquirer got no response. */
     unreachedMs: 10_000,
     /**
-     * Concurrent calls to one acquirer from one instance. A further call is rejected immediately, so that an
-     * unresponsive acquirer occupies 64 requests instead of all. Status checks are never rejected.
+     * Largest number of concurrent calls from one instance to one acquirer. A further call is rejected immediately, so
+     * that an unresponsive acquirer occupies 64 requests instead of all requests. Status checks are never rejected.
      */
     callsUnderWay: 64,
     /**
      * Number of refunds that one instance sends or checks concurrently at one acquirer, and equally the number of
      * concurrent status checks of payments. Half of `callsUnderWay` remains for requests. Each merchant gets a quarter
-     * of the jobs, so that three merchants with long queues leave room for others.
+     * of the jobs, so that three merchants with long queues leave room for other merchants.
      */
     concurrentJobs: 16,
   },
@@ -213,11 +213,11 @@ export const LIMITS = {
      * webhook must be sent within 2 s of the change.
      */
     lookIntervalMs: 1_000,
-    /** Concurrent calls to one endpoint from one instance. */
+    /** Largest number of concurrent calls from one instance to one endpoint. */
     callsOfEndpoint: 4,
     /**
-     * Concurrent calls from one instance, each on its own connection. Half of the calls may go to failing endpoints,
-     * and half to other endpoints.
+     * Largest number of concurrent calls from one instance, each on its own connection. Half of the calls may go to
+     * failing endpoints, and half to other endpoints.
      */
     concurrentCalls: 1_000,
     /**
@@ -295,7 +295,7 @@ export const LIMITS = {
     statementTimeoutMs: 4_000,
   },
 
-  /** The operator dashboard, which counts nothing until an operator opens it. */
+  /** The operator dashboard, which runs no queries for counts until an operator opens it. */
   operatorPage: {
     days: 30,
     /** Longest wait for counts that are not cached. After this time, the page names the missing counts and reloads. */

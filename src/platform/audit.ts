@@ -28,7 +28,7 @@ export type AuditEntry = Omit<AuditedCommand, 'auditId'> & {
 
 type AuditQuery = { since?: Date | undefined; until?: Date | undefined; mid?: string | undefined }
 
-/** Stores operators' commands and lists them for auditors. The tables are append-only. */
+/** Stores operators' commands and lists the commands for auditors. The tables are append-only. */
 export function createAudit(db: Queryable) {
   return {
     /** Stores that a command begins. The command must not change anything before this is stored. */

@@ -191,8 +191,8 @@ const MOBILE_AS_WRITTEN_RULE =
 const MOBILE_AS_WRITTEN = /^(?:(?:\+|00)?91)?0?[0-9]{10}$/
 
 /**
- * A mobile number as customers type or paste it at a checkout, in the digits of any script. The result is the 10
- * digits.
+ * A mobile number as customers type or paste the number at a checkout, in the digits of any script. The result is the
+ * 10 digits.
  */
 export const mobileAsWritten = z
   .string(errorText(MOBILE_AS_WRITTEN_RULE))
@@ -201,8 +201,8 @@ export const mobileAsWritten = z
   .transform((text) => text.slice(-10))
 
 /**
- * Parses `text`; returns undefined if it is not a URL. Does not use URL.canParse, because in Node.js 20, once V8 has
- * optimised the method, URL.canParse rejects every URL with a letter such as ü.
+ * Parses `text`; returns undefined if the text is not a URL. The static method canParse of URL is not used, because in
+ * Node.js 20, once V8 has optimised this method, it rejects every URL with a letter such as ü.
  */
 export function readUrl(text: string): URL | undefined {
   try {

@@ -22,8 +22,8 @@ export type Queue = {
   key: string
   group: string
   /**
-   * Claims up to `most` pending jobs of the queue by scheduling them for later. The jobs of a killed instance therefore
-   * become pending again, and another instance can claim them.
+   * Claims up to `most` pending jobs of the queue by scheduling the jobs for a later time. The jobs of a killed
+   * instance therefore become pending again, and another instance can claim them.
    */
   claim: (most: number) => Promise<Job[]>
 }

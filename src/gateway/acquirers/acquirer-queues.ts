@@ -57,7 +57,7 @@ export function acquirerQueues<Pending>(
         const client = await clientOf(pending.acquirer)
         if (client) queues.push(queueOf(pending, client))
       }
-      // The sort is stable: among queues that were never claimed, the one with the oldest pending job comes first.
+      // The sort is stable: among queues that were never claimed, the queue with the oldest pending job comes first.
       queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
       // Deletes entries below the lowest number of a waiting queue, because these entries no longer affect the order.
       const lowest = queues[0] ? lastClaimOf(queues[0]) : Number.POSITIVE_INFINITY

@@ -107,8 +107,8 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
     },
 
     /**
-     * Returns one warning for each unusable account, among all accounts in the database and the merchants' accounts
-     * `names`.
+     * Returns one warning for each unusable account in the database or in `names`. `names` are the accounts of
+     * merchants.
      */
     async warningsOf(names: readonly string[]): Promise<string[]> {
       const invalid = (await load()).filter(({ error: problem }) => problem !== undefined)

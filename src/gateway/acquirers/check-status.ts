@@ -16,7 +16,7 @@ type Recording = { reports: Reports; now: () => Date }
 /**
  * Checks an order's payments at its acquirer and records them. Returns undefined if no payment has a final status;
  * otherwise the result of the first payment that changed something, or of the last payment if none did. After an
- * unreadable response the order stays open. Rejects with an AcquirerError.
+ * unreadable response, the order stays open. A failed call rejects with an AcquirerError.
  */
 export async function checkAtAcquirer(
   order: LinkedOrder,

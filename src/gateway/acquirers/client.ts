@@ -14,7 +14,7 @@ import { undone } from './json-request.ts'
  */
 export type AcquirerClient = {
   /**
-   * Creates a link for an intent and checks it with `readPaymentLink`. `id` is the merchant's identifier at the
+   * Creates a link for an intent and checks the link with `readPaymentLink`. `id` is the merchant's identifier at the
    * acquirer. The link pays one of `payees`, returned as `payeeVpa`. A rejection has `isUndone` if certainly no link
    * was created, and `unsureLink` if a link may exist that can be closed.
    */
@@ -24,16 +24,16 @@ export type AcquirerClient = {
     signal?: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
   /**
-   * Closes a link, so that it can no longer be paid. Resolves to `paid` if the acquirer rejects the call because the
-   * order may be paid, and to `unknown` while a payment in progress may still succeed or if the acquirer cannot close
-   * links.
+   * Closes a link, so that customers can no longer pay with the link. Resolves to `paid` if the acquirer rejects the
+   * call because the order may be paid, and to `unknown` while a payment in progress may still succeed or if the
+   * acquirer cannot close links.
    */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'paid' | 'unknown'>
   /**
    * Returns all successful payments of an order, otherwise the order's last failed payment. The result is empty while a
    * payment is pending. For an open order, a failed payment may be omitted if checking for success alone is cheaper.
-   * Rejects with an AcquirerError that has `isUnreadable` if the response is about this order but its state is unknown,
-   * or reports it paid in an unknown format.
+   * Rejects with an AcquirerError. The error has `isUnreadable` if the response is about this order but reports an
+   * unknown state, or a payment in an unknown format.
    */
   getPayments: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport[]>
   /** Simulates a payment of `amount` paise for a link. Only an acquirer's sandbox supports this call. */

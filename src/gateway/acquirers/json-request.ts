@@ -4,14 +4,17 @@ import type { HttpClient, HttpRequest } from '../../platform/outbound/http-clien
 import type { PaymentReport } from '../payments/outcome.ts'
 
 /**
- * Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError unless a
- * complete response arrives.
+ * Sends `body` to an acquirer as JSON, or as a form if `body` is URLSearchParams. Rejects with an AcquirerError unless
+ * a complete response arrives.
  */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonResponse>
 
-/** `body` is undefined if it is not JSON. `requestId` is assigned by the acquirer, whose support team needs this id. */
+/**
+ * `body` is undefined if the response body is not JSON. `requestId` is assigned by the acquirer, whose support team
+ * needs this id.
+ */
 export type JsonResponse = { status: number; body: unknown; requestId: string | undefined }
 
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
@@ -106,9 +109,9 @@ export function readStatus<S extends z.ZodObject>(schema: S, response: JsonRespo
 }
 
 /**
- * Returns the order id of a status response if it differs from `ours`, otherwise `ours`. The comparison ignores case.
- * An id in an unknown format is treated as absent, because the request named the order; a number, which parseExact
- * returns as text, is treated as absent for the same reason.
+ * Returns the order id in a status response if this id differs from `ours`, otherwise `ours`. The comparison ignores
+ * case. An id in an unknown format is treated as absent, because the request named the order; a number, which
+ * parseExact returns as text, is treated as absent for the same reason.
  */
 export const reportedId = (id: unknown, ours: string) =>
   typeof id === 'string' && /\D/.test(id) && id.toLowerCase() !== ours.toLowerCase() ? id : ours

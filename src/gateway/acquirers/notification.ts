@@ -66,8 +66,9 @@ export const isoTime = z.iso
 export const bankReference = reportedUtr.optional().catch(undefined)
 
 /**
- * The acquirer's payment id. A value in an unknown format is treated as absent, and so is a placeholder, which many
- * payments would share. An id has a letter or digit, so that it can replace the UTR.
+ * The acquirer's payment id. A value in an unknown format is treated as absent. A placeholder is also treated as
+ * absent, because many payments would share the placeholder. An id has a letter or digit, so that the id can replace
+ * the UTR.
  */
 export const paymentId = z
   .string()
@@ -191,7 +192,7 @@ export const notificationPath = (acquirer: string, account?: string) =>
 
 /**
  * Registers the notification routes of an acquirer: one route for the account `default`, one route for all other
- * accounts. The OpenAPI documents omit them.
+ * accounts. The OpenAPI documents omit these routes.
  */
 export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependencies: NotificationDependencies) {
   for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {

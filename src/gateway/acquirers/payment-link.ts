@@ -9,8 +9,8 @@ import { UPI_PREFIX } from '../payments/upi-links.ts'
  */
 const QUERY = /^[!\x24-\x7e]+$/
 /**
- * A parameter name that contains `%`: an app may decode it to a second `pa`. A trigger on acquirer_intents also rejects
- * such a name.
+ * Matches a parameter name that contains `%`, because an app may decode such a name to a second `pa`. A trigger on
+ * acquirer_intents also rejects such a name.
  */
 const ENCODED_NAME = /(^|&)[^=&]*%/
 const LINK_LIMIT_CHARACTERS = 2_048

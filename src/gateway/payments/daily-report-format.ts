@@ -38,7 +38,7 @@ const Line = z
     require('paid_at', 'is required with SUCCESS')
   })
 
-/** Each line identifies its order by one of these columns, or by its payment. */
+/** The columns by which a line can identify its order. */
 export const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
 const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
 

@@ -23,8 +23,9 @@ type Progress = ((erased: number) => void) | undefined
  * contained customer data; `onProgress` receives the number so far. Empty text means erased, because no request can
  * contain an empty value. E-mail addresses are compared case-insensitively.
  *
- * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an attacker who
- * has the row could try every mobile number against the hash. A request that repeats the key then gets 422.
+ * The fingerprint of an Idempotency-Key is emptied too, because the fingerprint is a hash over the customer's data: an
+ * attacker who has the row could try every mobile number against the hash. A request that repeats the key then gets
+ * 422.
  */
 export const eraseCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
   inSteps(db, ERASE_STEP, criteria, onProgress)

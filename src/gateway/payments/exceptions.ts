@@ -31,7 +31,7 @@ type Subject = {
 
 /**
  * Stores an exception for the operator. Returns whether the exception is new. An exception with the same facts as a
- * stored one creates no second row.
+ * stored exception creates no second row.
  */
 export async function saveException(db: Queryable, kind: ExceptionKind, subject: Subject, now: Date): Promise<boolean> {
   const { mid, orderId, utr = '', amount, status, paidAt, ourRefundId = '', dedupKey = '' } = subject

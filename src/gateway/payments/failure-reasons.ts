@@ -50,14 +50,14 @@ const REASON_OF = new Map(
 /** Codes that state only that the debit failed. A second code in the same report indicates the cause. */
 const WITHOUT_CAUSE = new Set('U19 U29 U30 U31 U34 U39 U43'.split(' '))
 
-/** Codes of payments in progress, of reversals and of duplicates: the attempt with such a code may still succeed. */
+/** Codes for payments in progress, for reversals and for duplicates. An attempt with such a code may still succeed. */
 const WITHOUT_END = new Set('01 RB RR RP 32 ZQ U32 U33 U37 96 U01 DT DF U35 U36 U38 U42'.split(' '))
 
 /**
  * Returns why an attempt failed, from an acquirer's codes, which are ordered from most to least reliable. A code that
  * is not text of at most 64 printable characters is treated as absent. `otherwise` is the reason if no code has a known
  * reason. Returns undefined if nothing indicates a reason; `under way` if the attempt may still succeed although the
- * acquirer reports it as failed.
+ * acquirer reports a failure.
  */
 export function readFailure(
   codes: readonly unknown[],
@@ -74,7 +74,7 @@ export function readFailure(
 
 const FailureCode = matching(/^[!-~]{1,64}$/, 'must be 1 to 64 printable ASCII characters')
 
-/** Fields of a report in the service's own format. Without a `reason`, the `code` determines it. */
+/** Fields of a report in the service's own format. If `reason` is absent, the `code` determines the reason. */
 export const failureFields = {
   reason: z
     .enum(FAILURE_REASONS, errorText(`must be one of ${FAILURE_REASONS.join(', ')}`))

@@ -11,10 +11,10 @@ import { type FailureReason, failureIn } from './failure-reasons.ts'
 import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
-/** Lines that one query reads from the temporary table. */
+/** Number of lines that one query reads from the temporary table. */
 const BATCH_LINES = 2_000
 
-/** Lines that are recorded concurrently, each in its own transaction. */
+/** Number of lines that are recorded concurrently, each in its own transaction. */
 const LINES_PER_BATCH = 8
 
 /** Numbers of lines by result. The line of a late payment is counted twice: as recorded, and as an exception. */
@@ -28,8 +28,8 @@ export type DailyReportResult = {
  * Records each line of the acquirer's daily transaction report like a notification, in the order of the lines. The file
  * may have any size. Orders of another acquirer account than `acquirer` are treated as unknown, because an acquirer
  * reports only its own orders. The whole file is checked first: an invalid line throws a CsvFileError, and nothing is
- * stored. Each batch then stays stored even if the next one fails, because a repeated import changes nothing. `db` must
- * not limit the time of a query, and needs more than one connection.
+ * stored. Each batch then stays stored even if the next batch fails, because a repeated import changes nothing. `db`
+ * must not limit the time of a query, and needs more than one connection.
  */
 export async function importDailyReport(
   db: Database,

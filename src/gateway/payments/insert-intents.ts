@@ -67,8 +67,9 @@ const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
 /**
  * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server receives
  * arrays, because one statement then serves any number of rows and is prepared once per connection. Distributed tables
- * receive `values`, because `insert … select` takes 5 to 18 times as long on them: all rows pass through one node. Each
- * parameter has a type, because PostgreSQL repeats the values of untyped parameters, such as a note, in error messages.
+ * receive `values`, because `insert … select` takes 5 to 18 times as long on distributed tables: all rows pass through
+ * one node. Each parameter has a type, because PostgreSQL repeats the values of untyped parameters, such as a note, in
+ * error messages.
  */
 function describeRows(
   table: string,

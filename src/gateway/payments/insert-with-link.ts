@@ -69,7 +69,7 @@ async function isFound(
 }
 
 /**
- * Requests a link from each of `linkers` in turn. Tries the next acquirer only if the previous acquirer certainly has
+ * Requests a link from each of `linkers` in turn. Tries the fallback acquirer only if the first acquirer certainly has
  * no open link for the intent, so that no customer can be shown two links.
  */
 async function createLink(

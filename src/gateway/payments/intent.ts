@@ -18,8 +18,8 @@ type Payee = { vpa: string; name: string; mcc: string }
 export type Intent = {
   mid: string
   /**
-   * The service's identifier: 32 hex digits, ordered by time, unguessable. In the service's own links it is the UPI
-   * parameter `tr`.
+   * The service's identifier: 32 hex digits, ordered by time and unguessable. In the service's own links, the
+   * identifier is the UPI parameter `tr`.
    */
   orderId: string
   /** The merchant's order_id; the orderId if the merchant sent none. */
@@ -54,7 +54,7 @@ export type PaymentLink = {
 /** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Builds an intent without storing it. `expiryMinutes` applies to merchants without their own setting. */
+/** Builds an intent without storing the intent. `expiryMinutes` applies to merchants without their own setting. */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
@@ -78,7 +78,7 @@ export function buildIntent(
 
 /**
  * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are adjacent in the index, and 80
- * random bits, so that an identifier cannot be guessed. The random bits are those of a UUID without its version and
+ * random bits, so that an identifier cannot be guessed. The random bits come from a UUID, without its version and
  * variant digits, because Node.js prepares UUIDs in advance.
  */
 export function newId(now: Date): string {

@@ -73,7 +73,7 @@ export function createIntents(
     /**
      * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId
      * that equals an orderId of the merchant is treated as used, because findStatus could not distinguish the two
-     * orders. No constraint is needed for this, because an orderId cannot be guessed before it is stored.
+     * orders. This rule needs no constraint, because no merchant can guess an orderId before the order is stored.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent

@@ -49,11 +49,10 @@ export function note(max: number, min = 1) {
     z
       .string(errorText(rule))
       .trim()
-      // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop.
-      // The limit is doubled, because a character or line break (\r
-      // ) has up to two UTF-16 units.
+      // The length is checked before line breaks are replaced, because replacing 16 KiB of line breaks blocks the event
+      // loop. The limit is doubled, because a character or a line break (CR LF) has up to two UTF-16 units.
       .max(2 * max, rule)
-      // The OpenAPI document contains those rules of `text` that apply before line breaks are replaced.
+      // The OpenAPI document contains only the rules of `text` that apply before line breaks are replaced.
       .meta({
         minLength: min,
         maxLength: max,

@@ -7,7 +7,7 @@ import type { Intent } from './intent.ts'
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
 /**
  * The stored status of an intent. With FAIL and REJECT, the last attempt failed, and the intent may still be paid.
- * CANCELLED means that the merchant has closed it.
+ * CANCELLED means that the merchant has cancelled the order.
  */
 export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
@@ -54,8 +54,8 @@ const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
 
 /**
- * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may
- * confirm a payment by the acquirer's id, so the reported or the stored UTR may be this id in the form of a UTR.
+ * Whether a report is about a stored payment: by the acquirer's id if both have an id, otherwise by UTR. An operator
+ * may confirm a payment by the acquirer's id, so the reported or the stored UTR may be this id in the form of a UTR.
  */
 function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
@@ -80,8 +80,8 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   /** The order's payments; the payment that paid the order comes first. */
   payments: readonly StoredPayment[]
   /**
-   * Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one,
-   * otherwise by UTR.
+   * Whether the report is about a payment of another order of the same merchant: by the acquirer's id if the report has
+   * an id, otherwise by UTR.
    */
   isOfAnotherOrder: boolean
   /** Whether a response or a webhook has reported to the merchant that the order has finally failed. */
@@ -131,8 +131,8 @@ export type Verdict =
   | { verdict: 'second payment'; stored: StoredPayment | undefined }
 
 /**
- * Judges a report of a payment. A success is never undone, and a late success is also valid. A failed attempt does not
- * close an order, because customers may try again. A UTR can pay only one order.
+ * Judges a report about a payment. A success is never undone, and a late success is also valid. A failed attempt does
+ * not close an order, because customers may try again. A UTR can pay only one order.
  */
 export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
@@ -156,9 +156,9 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
 }
 
 /**
- * Longest time from judging a report to storing it, including the difference between two instances' clocks. A success
- * in the last 15 s before an order's final status is treated as late: such a success could be stored just after the
- * final status was reported to the merchant.
+ * Longest time from judging a report to storing the report, including the difference between two instances' clocks. A
+ * success in the last 15 s before an order's final status is treated as late: such a success could be stored just after
+ * the final status was reported to the merchant.
  */
 export const STORING_LIMIT_MS = 15_000
 

@@ -92,9 +92,9 @@ export function reportPaymentStatus(
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (payment.returnUrlCallbackWaits || (isFailed && !payment.failureReported)) {
-    // 'finish' is not emitted if the caller disconnected before the whole response was written. An error is ignored:
-    // the merchant's server then gets one more return-URL callback, or a payment in a daily transaction report is not
-    // treated as late.
+    // 'finish' is not emitted if the caller disconnected before the whole response was written. An error is ignored,
+    // because it only means that the merchant's server gets one more return-URL callback, or that a payment in a daily
+    // transaction report is not treated as late.
     const reported = { mid: payment.mid, orderId: payment.orderId, isFailed }
     reply.raw.once('finish', () => void intents.saveReportedStatus(reported, now()).catch(() => undefined))
   }

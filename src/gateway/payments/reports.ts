@@ -151,7 +151,7 @@ export function createReports(
         const result = await store(client, stored, { ...report, paidAt }, received)
         return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
       }
-      // A report of an unknown order stores at most one row, so a flood of such reports from one signer needs no
+      // A report about an unknown order stores at most one row, so a flood of such reports from one signer needs no
       // transactions.
       const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
         mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
@@ -375,7 +375,7 @@ const EXISTS = `
 
 /**
  * Stores a second payment of the order. If two orders report a UTR concurrently, the primary key accepts only one of
- * them.
+ * the two payments.
  */
 const TAKE_UTR = prepared(`with ${EXISTS} select from taken`)
 
@@ -393,7 +393,7 @@ const PAY = prepared(
 
 /**
  * Stores a failed attempt. Unless the order is final, the intent gets the attempt's status, and a webhook reports the
- * attempt with its UTR. The intent gets no UTR, because only a paid intent has one.
+ * attempt with its UTR. The intent gets no UTR, because only a paid intent has a UTR.
  */
 const ADD_ATTEMPT = prepared(
   `with added as (

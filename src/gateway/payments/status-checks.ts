@@ -43,8 +43,8 @@ export function firstStatusCheck({ expiresAt }: Pick<Intent, 'expiresAt'>): Date
 }
 
 /**
- * The queue of status checks. Each check is counted before it is sent, so that neither a crash nor another instance can
- * exceed the limit.
+ * The queue of status checks. Each check is counted before the check is sent, so that neither a crash nor another
+ * instance can exceed the limit.
  */
 export function createStatusChecks(db: Database) {
   return {
@@ -203,7 +203,7 @@ const FIND_WAITED_FOR = prepared(
     where i.order_id = any ($1)`,
 )
 
-/** Schedules the status check of an order now, unless another call has scheduled or sent it. */
+/** Schedules the status check of an order now, unless another call has scheduled or sent the check. */
 const SCHEDULE = prepared(
   `update acquirer_intents
       set status_check_at = $4

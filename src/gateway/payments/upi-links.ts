@@ -11,7 +11,10 @@ export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'pa
 /** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** NPCI's initiation modes: a link that opens an app, and a QR that is created online for one payment. */
+/**
+ * NPCI's initiation modes: one for a link that opens an app, and one for a QR code that is created online for one
+ * payment.
+ */
 const [LINK_MODE, QR_MODE] = ['04', '22']
 
 /**
@@ -46,8 +49,8 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 
 /**
  * Returns the link inside the QR code: the acquirer's link, or the service's own link. The service's link contains the
- * note only if it is ASCII: 50 percent-encoded characters of Devanagari make 93 modules a side instead of 61, and such
- * modules are too small for many cameras to read from a screen.
+ * note only if the note is ASCII: with 50 percent-encoded characters of Devanagari, the QR code has 93 modules a side
+ * instead of 61, and many cameras cannot read such small modules from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
@@ -68,7 +71,7 @@ const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /**
  * Percent-encodes a value, including !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
- * characters, and apps treat them differently.
+ * characters, and different apps treat the characters differently.
  */
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)

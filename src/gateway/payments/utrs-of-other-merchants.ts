@@ -56,7 +56,7 @@ export function comparisonJobs(
 
 /**
  * Returns all payments except the first with a given UTR, if a payment with this UTR was stored from `from` until
- * before `until`. If payments have the same time, the one with the greater mid is the later one.
+ * before `until`. If two payments have the same time, the payment with the greater mid is treated as the later payment.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(

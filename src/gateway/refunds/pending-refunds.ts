@@ -124,8 +124,8 @@ export function createPendingRefunds(db: Database) {
 export type PendingRefunds = ReturnType<typeof createPendingRefunds>
 
 /**
- * Schedules an unsure refund for sending, once an operator has found that the bank has not processed it. Returns false
- * for any other refund. The refund's exception stays open until the refund is final.
+ * Schedules an unsure refund for sending, once an operator has found that the bank has not processed the refund.
+ * Returns false for any other refund. The refund's exception stays open until the refund is final.
  */
 export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(

@@ -17,7 +17,7 @@ const ACCOUNT = `name, secrets, earlier_secrets as "earlierSecrets", created_at 
  * disabled, never deleted, because its orders remain.
  */
 export function createAcquirerAccounts(db: Queryable) {
-  /** Returns all accounts, including disabled ones, by name. */
+  /** Returns all accounts, including disabled accounts, sorted by name. */
   async function list(): Promise<StoredAccount[]> {
     const { rows } = await db.query<StoredAccount>(`select ${ACCOUNT} from acquirer_accounts order by name`)
     return rows

@@ -88,7 +88,7 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
-    /** Returns all merchants, including disabled ones, oldest first. */
+    /** Returns all merchants, including disabled merchants, oldest first. */
     async list(): Promise<Merchant[]> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m order by m.created_at, m.mid`)
       return rows

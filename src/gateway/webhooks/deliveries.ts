@@ -32,7 +32,7 @@ export type Attempt = {
   delivered: boolean
   /** The HTTP status of the response, or the reason why the call failed. */
   outcome: string
-  /** The start of the response body, or the reason why there was no response. */
+  /** The start of the response body, or the reason why no response arrived. */
   response: string
   at: Date
   /** Time of the next attempt; undefined if a webhook was delivered or this was the last attempt. */

@@ -50,7 +50,7 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
 
   return {
     name: 'expired orders',
-    // The number of connections in the pool is the effective limit of the group.
+    // `ofGroup` is high, because the number of connections in the pool is the effective limit of the group.
     concurrency: { ofQueue: 1, ofGroup: lookedAt },
     async findQueues(isStopped = () => false) {
       await saveNewOrders(isStopped)
@@ -71,8 +71,9 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
 }
 
 /**
- * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that it
- * read. Skips orders locked by another transaction, so that the others do not wait; a later call writes them.
+ * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that were
+ * read. Skips orders that another transaction has locked, so that the other orders do not wait; a later call writes the
+ * events of the skipped orders.
  */
 function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {

@@ -58,7 +58,7 @@ export function readUnits(written: string): Units | undefined {
   if (isNegative === undefined) return undefined
   const [exact, below] = [decimals.slice(0, 17).padEnd(17, '0'), decimals.slice(17)]
   const parts = Number(exact.slice(2))
-  // Decimals below PARTS are stored as one part, so that the amount is neither zero nor exactly half a paisa.
+  // Decimals too small for PARTS count as one part, so that the amount is neither zero nor exactly half a paisa.
   const isBetween = parts % 10 === 0 && /[1-9]/.test(below)
   const units = { paise: Number(digits + exact.slice(0, 2)), parts: isBetween ? parts + 1 : parts }
   return isNegative ? negated(units) : units
@@ -120,7 +120,7 @@ export function readPaise(written: string): Paise | undefined {
   return units && exactPaise(units)
 }
 
-/** A row's amount, or the error in it. `units` is undefined if the row has no amount. */
+/** A row's amount, or the error in the amount. `units` is undefined if the row has no amount. */
 export type RowAmount = { units: Units | undefined; error?: never } | { units?: never; error: string }
 
 /** Returns the fields in a row that belong to one of the service's column names. */

@@ -162,8 +162,8 @@ const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
 /**
- * Yields the records of the file. `onChunk` receives the last byte or character of each chunk, `onRecord` the number of
- * lines up to the end of each record, before it is yielded.
+ * Yields the records of the file. `onChunk` receives the last byte or character of each chunk. `onRecord` receives the
+ * number of lines up to the end of each record, before the record is yielded.
  */
 function readRecords(
   { csv, delimiter, trim }: Table,

@@ -38,10 +38,10 @@ function patternOf(day: string): RegExp {
 }
 
 /**
- * Returns a parser for times in this format. It returns `YYYY-MM-DD HH:MM:SS` in IST, with 00:00:00 if the file has a
- * day alone, or undefined for a time that does not exist or has another format. A weekday may precede or follow the
- * time; a time zone may follow the time. If the format has the month by name, the order of its parts matters only for
- * two-digit years. Returns undefined for a format that violates DATE_FORM_RULE.
+ * Returns a parser for times in this format. The parser returns `YYYY-MM-DD HH:MM:SS` in IST, with 00:00:00 if the file
+ * contains only a day, or undefined for a time that does not exist or has another format. A weekday may precede or
+ * follow the time; a time zone may follow the time. If the format has the month by name, the order of its parts matters
+ * only for two-digit years. Returns undefined for a format that violates DATE_FORM_RULE.
  */
 export function timeReader(form: string): ((text: string) => string | undefined) | undefined {
   // A weekday in the format is accepted before or after the day.

@@ -196,8 +196,8 @@ function readBankRecords(
   }
 
   /**
-   * Whether a field contains the following line because its quote is not closed: the field contains a day at the
-   * position where rows have one.
+   * Whether a field contains the following line because the field's quote is not closed. Such a field contains a day at
+   * the position where rows have a day.
    */
   function swallowsRow(record: readonly string[]): boolean {
     const hasDay = (fields: readonly string[]) =>
@@ -278,8 +278,8 @@ export function positionsOf(header: readonly string[], names: readonly (string |
 const comparable = (name: string) => cleaned(name).replace(/\s+/g, ' ').toLowerCase()
 
 /**
- * Removes whitespace around a field and the characters that make it text in spreadsheets: `="0123"`, `'0123` and
- * `'0123'`. A dash becomes empty text. Invisible characters are also removed.
+ * Removes whitespace around a field and the characters that mark the field as text in spreadsheets: `="0123"`, `'0123`
+ * and `'0123'`. A dash becomes empty text. Invisible characters are also removed.
  */
 const cleaned = (field: string) =>
   field

@@ -7,7 +7,7 @@ import { type BankForm, type Checked, NOT_UTF8, positionsOf } from './header.ts'
 /** Number of lines and number of bytes at the start of a bank's file in which the header is searched. */
 const MOST_LINES_BEFORE = 600
 const MOST_BYTES_BEFORE = 256 * 1024
-/** Largest number of lines of one header, whose names may contain line breaks in quotes. */
+/** Largest number of lines in one header, because names in a header may contain line breaks in quotes. */
 const MOST_LINES_OF_HEADER = 60
 
 /**
@@ -19,9 +19,9 @@ export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimit
 type Chunks = AsyncIterator<Buffer | string>
 
 /**
- * Opens a file at its header: in the service's own format the first line, in a bank's file one of the first 600.
- * Returns why the file contains no table: the file is not text, or the most similar line lacks columns of the bank's
- * format.
+ * Opens a file at its header: the first line in the service's own format, or one of the first 600 lines in a bank's
+ * file. Returns why the file contains no table: the file is not text, or the most similar line lacks columns of the
+ * bank's format.
  */
 export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
   let chunks: Chunks = csv[Symbol.asyncIterator]()
@@ -123,7 +123,10 @@ function splitRecord(record: string, delimiter: string): string[] {
   }
 }
 
-/** Returns the type of a file that is not text, by its first bytes, and how to convert it; undefined for text. */
+/**
+ * Returns the type of a file that is not text, by the file's first bytes, and how to convert the file; undefined for
+ * text.
+ */
 function whyNoText(start: string): string | undefined {
   if (start.startsWith('PK')) return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
   if (start.startsWith('\xd0\xcf\x11\xe0')) return `an Excel workbook (.xls): ${SAVE_AS_CSV}`

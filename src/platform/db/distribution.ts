@@ -9,7 +9,7 @@ export async function isDistributed(db: Queryable): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Whether this server rejects schema changes because it is not the cluster's coordinator. */
+/** Whether this server rejects schema changes because the server is not the cluster's coordinator. */
 export async function isWorker(db: Queryable): Promise<boolean> {
   return (
     (await isDistributed(db)) && (await db.query('select from pg_dist_local_group where groupid > 0')).rowCount === 1

@@ -1,6 +1,6 @@
--- The service's rights to each table. `ops migrate` applies them after the migrations if the role upi_service exists,
--- see roles.sql. The service cannot access a table that is not named here, so a migration that creates a table must add
--- the table to this file.
+-- The service's rights to each table. `ops migrate` grants these rights after the migrations if the role upi_service
+-- exists, see roles.sql. The service cannot access a table that is not named here, so a migration that creates a table
+-- must add the table to this file.
 revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, acquirer_accounts, partner_merchants, access_keys, settlements to upi_service;

@@ -55,12 +55,12 @@ export class OldDatabaseError extends Error {
 
 /**
  * Brings the schema up to date and returns the names of the migrations applied by this run, in order. Throws an Error
- * with both versions if the server is older than OLDEST_SERVER, and OldDatabaseError. Concurrent runs wait for one
- * another, and each migration is applied once.
+ * with both versions if the server is older than OLDEST_SERVER. Throws OldDatabaseError for a database that the
+ * baseline does not support. Concurrent runs wait for one another, and each migration is applied once.
  *
- * While a statement waits for a table lock, every later query of that table waits behind it. The statement therefore
- * waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold its locks
- * for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
+ * While a statement waits for a table lock, every later query on that table waits behind this statement. The statement
+ * therefore waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold
+ * its locks for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
  */
 export async function migrate(
   databaseUrl: string,
@@ -91,10 +91,10 @@ export async function migrate(
 }
 
 /**
- * Begins a transaction that excludes every other run until it is finished. The operator's session limits must not
- * cancel the building of an index or the wait for another run. A session lock is unsuitable, because a session behind
- * PgBouncer outlives its client and would hold the lock forever. A lock on a second connection is also unsuitable,
- * because a pool of one connection has no second connection.
+ * Begins a transaction that excludes every other run until the transaction is finished. The operator's session limits
+ * must not cancel the building of an index or the wait for another run. A session lock is unsuitable, because a session
+ * behind PgBouncer outlives its client and would hold the lock forever. A lock on a second connection is also
+ * unsuitable, because a pool of one connection has no second connection.
  */
 async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
   for (;;) {

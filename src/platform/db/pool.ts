@@ -56,7 +56,7 @@ export function createPool({ url, size, log, preparedStatements = true, ...limit
   return pool
 }
 
-/** Sends statements without their names, so that PostgreSQL plans each one again. */
+/** Sends statements without their names, so that PostgreSQL plans each statement again. */
 class NamelessClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
   override query(query: any, ...rest: any[]): any {

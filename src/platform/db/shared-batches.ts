@@ -9,10 +9,10 @@ type Call<Item, Result> = {
 
 /**
  * Returns a function that combines the calls of concurrent callers into shared statements: calls that arrive while a
- * batch runs share the next one, of at most `size` items. `run` returns one result per item, in the same order. A batch
- * takes one call per key of `keyOf` in rotation, so that many calls with one key leave room for other keys. A call
- * whose `check` throws when its batch starts is removed from the batch. An item that PostgreSQL rejects fails only its
- * own call; any other error fails the batch.
+ * batch is running share the next batch, which has at most `size` items. `run` returns one result per item, in the same
+ * order. A batch takes one call per key of `keyOf` in rotation, so that many calls with one key leave room for other
+ * keys. A call whose `check` throws when its batch starts is removed from the batch. An item that PostgreSQL rejects
+ * fails only its own call; any other error fails the batch.
  */
 export function createSharedBatches<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,

@@ -39,8 +39,8 @@ function failureOf(code: string | undefined): Failure {
 }
 
 /**
- * Sends `failure`. If a response has begun, or an earlier request still waits for one, the connection is only closed: a
- * proxy would read a second response as the response to the next request, possibly from another client.
+ * Sends `failure`. If a response has begun, or an earlier request still waits for a response, the connection is only
+ * closed: a proxy would read a second response as the response to the next request, possibly from another client.
  */
 function reject(socket: Duplex, failure: Failure, requestLog: RequestLog) {
   const latest = requestLog.latestResponses.get(socket)

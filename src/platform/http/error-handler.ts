@@ -62,7 +62,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 
   function nothingHere(url: string): Failure {
     // decodeURI cannot throw, because the router has already decoded this URL. Scheme and host are removed: a client
-    // that uses this service as a proxy sends them before the path.
+    // that uses this service as a proxy sends scheme and host before the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
     return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()

@@ -20,7 +20,7 @@ type Dependencies = {
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** The app without routes: connection limits, request log, error handling, body parsing. */
+/** Creates the app without routes: connection limits, request log, error handling, body parsing. */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
@@ -61,7 +61,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   // isDraining is called when the response is sent, not in onRequest, because the request may have arrived before the
   // drain, and its open connection would delay the shutdown. A response sent before a chunked body has been read
   // completely also closes the connection: an error in the rest of the body would break the connection later, when a
-  // proxy may already use it for another client.
+  // proxy may already use the connection for another client.
   app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
     const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
     if (isDraining() || mayBreak) reply.header('connection', 'close')

@@ -47,7 +47,7 @@ type SignedJson = {
 }
 
 /**
- * Makes `app` read JSON of any content type, and passes the raw bytes to `accept` before they are parsed, because a
+ * Makes `app` read JSON of any content type, and passes the raw bytes to `accept` before the body is parsed, because a
  * signature covers bytes. A missing body is treated as an empty body.
  */
 export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
@@ -129,8 +129,8 @@ const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]
  * Marks two errors that JSON.parse hides. The first error is a repeated name, for which JSON.parse returns the last
  * value: if a merchant's server builds JSON without escaping, a customer's name could replace the amount. The second
  * error is a number that JSON.parse rounds, such as 199.99999999999999999 to 200. Such a number becomes NaN, which
- * every field rejects. Only members of the outermost object are fields. `text` must be valid JSON. Throws a Failure if
- * there are too many fields.
+ * every field rejects. Only members of the outermost object are fields. `text` must be valid JSON. Throws a Failure for
+ * too many fields.
  */
 function markInvalidFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()

@@ -40,7 +40,7 @@ type Body<Schema extends z.ZodObject> = {
    * `schema`. The OpenAPI document contains only `schema` and describes the other schemas in words.
    */
   schemaFor?: (request: FastifyRequest) => z.ZodObject
-  /** An optional field that is rejected when it is empty; other empty fields are treated as absent. */
+  /** Name of an optional field that must not be empty; all other empty fields are treated as absent. */
   notEmpty?: keyof z.output<Schema> & string
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
@@ -93,8 +93,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   }
 
 /**
- * One operation of the service: its route and its part of the OpenAPI document. By default, its name is the last part
- * of its path, and callers need a key.
+ * One operation of the service: its route and its part of the OpenAPI document. By default, the operation's name is the
+ * last part of its path, and callers need a key.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,

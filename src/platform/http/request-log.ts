@@ -74,7 +74,7 @@ export function createRequestLog(log: Logger, onRequest: OnRequest) {
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
-          // A response from broken-http.ts has its own id.
+          // Prefers the id in the response, because a response from broken-http.ts has its own id.
           id: raw.getHeader('x-request-id') ?? request.id,
           method: request.method,
           route,

@@ -24,7 +24,7 @@ export type List = ReturnType<typeof defineList>
  * these lines.
  */
 export function defineList({ fields, from, mid, at, utr }: Description) {
-  // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts them to ISO 8601.
+  // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
   const columns = fields.map(([, sql, holds]) => (holds === 'moment' ? `${sql} at time zone 'UTC'` : sql))
   const copied = columns.map((sql, index) => (fields[index]?.[2] === 'free text' ? escaped(sql) : sql))
   const rows = (first: string, until: string) => `
@@ -65,7 +65,7 @@ const escaped = (sql: string) => String.raw`replace(replace(replace(${sql}, '\',
 
 export type Form = {
   type: string
-  /** The texts before the first record, between two records, and after the last one. */
+  /** The texts before the first record, between two records, and after the last record. */
   frame: (found: boolean) => { begin: string; between: string; end: string }
   /** Converts a line of COPY, decoded as Latin 1, to a record. */
   toRecord: (line: string) => string
@@ -133,7 +133,10 @@ function inCsv(value: string): string {
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** Spreadsheets read the full-width forms of `=`, `+`, `-` and `@` like the ASCII ones. */
+/**
+ * The pattern includes the full-width forms of `=`, `+`, `-` and `@`, because spreadsheets read these forms like the
+ * ASCII characters.
+ */
 const FORMULA = /^[=+\-@\t\r＝＋－＠]/
 const AMOUNT = /^-?\d+\.\d\d$/
 const QUOTED = /[",\r\n]/
@@ -158,7 +161,9 @@ const WHOLE_SECONDS = '2026-01-02 03:04:05'.length
 /** Text that COPY and JSON write identically: printable ASCII without quotes and backslashes. */
 const WRITTEN_ALIKE = /^[ !#-[\]-~]*$/
 
-/** The letters that COPY's text format writes after a backslash, with the control characters that they represent. */
+/**
+ * The letters that COPY's text format writes after a backslash, and the control characters that the letters represent.
+ */
 const COPIED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
 
 const uncopied = (copied: string) =>

@@ -39,7 +39,7 @@ export type HttpResponse = {
   status: number
   /** The header Retry-After, a number or a date, in seconds; at most a day. */
   retryAfterSeconds: number | undefined
-  /** The first characters of the body: one line of printable characters. */
+  /** The first characters of the body, as one line of printable characters. */
   text: string
   /** Headers and body are returned for calls to acquirers only. */
   headers?: IncomingHttpHeaders
@@ -96,7 +96,7 @@ type Dependencies = {
 /**
  * Sends every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
  * to a merchant resolves the name, checks every address, and connects only to the checked addresses, over its own
- * connection. No call follows a redirect or uses a proxy of the environment.
+ * connection. No call follows a redirect or uses a proxy from the environment variables.
  */
 export function createOutboundClient({ allowedNetworks, limits, now, resolve = resolveByDns }: Dependencies) {
   const judges = {
@@ -200,7 +200,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     return addresses.length > 0 ? addresses : fail()
   }
 
-  /** Throws if one of the addresses is not allowed, because the network decides which address is used. */
+  /** Throws if any of the addresses is not allowed, because the network decides which address is used. */
   function rejectUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
@@ -243,7 +243,8 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 }
 
 /**
- * undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export.
+ * undici is loaded at the first call, because loading undici delays the start. In the bundle, undici has only a default
+ * export.
  */
 const loadUndici = async () => (await import('undici')).default
 
@@ -283,8 +284,8 @@ function failureOf(error: unknown): HttpFailure {
 const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 
 /**
- * Returns the error's code, such as ` (ECONNREFUSED)`, for which the operator can search. Messages may contain the
- * receiver's address, except those of undici's parser and of SocketError.
+ * Returns the error's code, such as ` (ECONNREFUSED)`, for which the operator can search. Error messages may contain
+ * the receiver's address, except the messages of undici's parser and of SocketError.
  */
 function wordOf(error: unknown): string {
   const { name, code, message } = error as NodeJS.ErrnoException

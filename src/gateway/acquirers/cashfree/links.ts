@@ -47,7 +47,10 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
     throw notBelieved(response, 'Cashfree created an order that does not match the request', { orderId })
   }
 
-  /** Creates the link of an order. The request sends no credentials: the payment session authorises it. */
+  /**
+   * Creates the link of an order. The request contains no credentials, because the payment session authorises the
+   * request.
+   */
   async function requestLink(session: string, signal: AbortSignal | undefined) {
     const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
     const response = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])

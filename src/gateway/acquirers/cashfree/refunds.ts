@@ -39,11 +39,13 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
       const path = `orders/${orderId}/refunds`
       const response = await request({ method: 'POST', path, body }, signal, [200, ...REJECTED])
       if (response.status === 200) return updateOf(response, order)
-      // Cashfree may reject a repeated request because the first one created the refund.
+      // Checks the refund's status, because Cashfree may reject a repeated request after the first request created the
+      // refund.
       const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(response)
-      // A 409 means that the refund exists, even if the status check above did not find it.
+      // A 409 is not a rejection, because it means that the refund exists, even if the status check above did not find
+      // the refund.
       const isRejected = code !== undefined && response.status !== 409
       if (isRejected) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
       throw notBelieved(response, `Cashfree's response ${response.status} leaves a refund without a final status`, {

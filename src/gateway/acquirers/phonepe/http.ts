@@ -103,14 +103,14 @@ export async function find(
 }
 
 /**
- * Codes that do not prove a rejection: five documented codes for a name that PhonePe already has, and one for its
- * internal error.
+ * Codes that do not prove a rejection: five documented codes for a name that PhonePe already has, and one code for an
+ * internal error at PhonePe.
  */
 const NO_REJECTIONS =
   'ORDER_ALREADY_EXISTS INVALID_TRANSACTION_ID INVALID_MERCHANT_ORDER_ID DUPLICATE_TRANSACTION TXN_ALREADY_PROCESSED INTERNAL_SERVER_ERROR'
 
 /**
- * Whether PhonePe certainly changed nothing: its error has a code of its own, unlike a proxy's, and none of
- * NO_REJECTIONS.
+ * Whether PhonePe certainly changed nothing. The error must have one of PhonePe's own codes, unlike a proxy's error,
+ * and the code must not be in NO_REJECTIONS.
  */
 export const isRejection = (code: unknown) => code !== undefined && !NO_REJECTIONS.split(' ').includes(String(code))

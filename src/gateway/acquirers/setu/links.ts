@@ -29,7 +29,7 @@ export function setuLinks(name: string, request: SetuRequest): Links {
         throwUnmade((code) => code !== undefined),
       )
       const { data: created } = DynamicQr.safeParse(response.body)
-      // Rejects a link of another order even with equal payee and amount, because it would pay the other order.
+      // Rejects another order's link even if payee and amount are equal, because such a link would pay the other order.
       if (!created || (created.referenceId ?? orderId) !== orderId) {
         throw notBelieved(response, 'Setu created a QR that does not match the order', { orderId })
       }

@@ -74,8 +74,8 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
         .refunds.flatMap((refund) => RefundResponse.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
-      // Setu may list a refund twice if the operator has requested another attempt. A success takes precedence, then a
-      // pending one.
+      // Setu may list a refund twice if the operator has requested another attempt. A successful refund takes
+      // precedence, then a pending refund.
       const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
       const update = byStatus.find((found) => found !== undefined)
       return update && { ...update, payment }
