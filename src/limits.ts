@@ -113,7 +113,10 @@ export const LIMITS = {
      * batch collects all intents that arrive.
      */
     creates: 1,
-    /** Connections for look-ups of keys and of partners' links, which must not wait behind other requests. */
+    /**
+     * Connections for look-ups of API keys and of links between partners and merchants, because these look-ups must not
+     * wait behind other requests.
+     */
     keys: 2,
     /** Connections for reports of payments. After an outage, a bank sends hundreds of notifications within seconds. */
     reports: 3,
@@ -291,7 +294,10 @@ export const LIMITS = {
    * the dashboard.
    */
   operatorDatabase: {
-    /** Limit after which PostgreSQL itself cancels a statement. One statement reads a whole day of orders. */
+    /**
+     * Time after which PostgreSQL itself cancels a statement. The time is long, because one statement reads the orders
+     * of a whole day.
+     */
     statementTimeoutMs: 4_000,
   },
 

@@ -70,7 +70,7 @@ type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> 
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
-/** The client of an acquirer account, with limits on time and concurrency. */
+/** The client of an acquirer account, with limits on the duration and number of concurrent calls. */
 export type LimitedClient = AcquirerClient & {
   /** False for a while after the account failed to respond. */
   isReachable: () => boolean

@@ -52,7 +52,7 @@ export function readPaymentLink(
   const [payeeVpa, reference] = [only('pa'), only('tr')]
   const isOfOrder =
     isAmount(only('am')) &&
-    // A `mam` (minimum amount) below the amount would let the customer pay less.
+    // Rejects a `mam` (minimum amount) below the amount, because it would let the customer pay less.
     valuesOf('mam').every(isAmount) &&
     (only('cu') === 'INR' || (isCurrencyOptional && valuesOf('cu').length === 0)) &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)

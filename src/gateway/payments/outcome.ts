@@ -162,7 +162,7 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
  */
 export const STORING_LIMIT_MS = 15_000
 
-/** Milliseconds by which the acquirer's clock may be behind the service's. */
+/** Milliseconds by which the acquirer's clock may be behind the service's clock. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000
 
 /** A day before any order was created. */
@@ -190,7 +190,7 @@ export function isAbandoned(expiresAt: Date, now: Date): boolean {
   return expiresAt <= abandonedUntil(now)
 }
 
-/** Returns the latest expiry of the unpaid intents that have finally failed by `now`. */
+/** Returns the latest expiry with which an unpaid intent has finally failed by `now`. */
 export function abandonedUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }

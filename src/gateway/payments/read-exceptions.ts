@@ -27,7 +27,10 @@ export type PaymentException = {
   resolvedAt: Date | null
 }
 
-/** Filters of a list of exceptions, each optional: exceptions received at or after `from`, and before `until`. */
+/**
+ * Filters for a list of exceptions. `open` selects only open exceptions. `from` and `until` select exceptions received
+ * at or after `from` and before `until`.
+ */
 type Requested = {
   open: boolean
   kind?: ExceptionKind | undefined

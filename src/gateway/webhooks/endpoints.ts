@@ -37,7 +37,7 @@ export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequ
 /** The operator's changes to endpoints and deliveries, and the operator's queries. Secrets are always encrypted. */
 export function createEndpoints(db: Queryable) {
   return {
-    /** Number of the merchant's enabled webhook endpoints. */
+    /** Returns the number of the merchant's enabled webhook endpoints. */
     async countOf(mid: string): Promise<number> {
       const { rows } = await db.query<{ count: number }>(
         `select count(*) as count from webhook_endpoints

@@ -60,5 +60,5 @@ export function toRequest(
   return { kind: 'webhook', url, headers, body }
 }
 
-/** Whether the response accepts the message: any HTTP status from 200 to 299 does. */
+/** Whether the receiver has accepted the message, as any HTTP status from 200 to 299 states. */
 export const isAccepted = (status: number): boolean => status >= 200 && status < 300

@@ -1,4 +1,4 @@
-/** Pauses after failed attempts, which spread ten attempts over a little more than three days. */
+/** Pauses after failed attempts. The pauses spread ten attempts over a little more than three days. */
 const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
 /** Days without a success after which an endpoint is disabled. */

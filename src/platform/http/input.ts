@@ -68,7 +68,7 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
   })
 }
 
-/** Parses `application/x-www-form-urlencoded` strictly: invalid UTF-8 or percent-encoding is rejected. */
+/** Parses `application/x-www-form-urlencoded` strictly: rejects invalid UTF-8 and invalid percent-encoding. */
 function parseForm(body: string, fieldLimit: number): BodyFields {
   const fields: BodyFields = Object.create(null)
   if (body === '') return fields

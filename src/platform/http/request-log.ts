@@ -25,7 +25,10 @@ declare module 'fastify' {
  */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
-/** Routes that containers and load balancers request continuously. One request every 10 s is 8,640 log lines a day. */
+/**
+ * Routes that containers and load balancers request continuously. Successful requests are logged only at level debug,
+ * because one request every 10 s would write 8,640 log lines a day.
+ */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
 /** Logged status of a request whose client disconnected before the response, as in nginx. This status is never sent. */

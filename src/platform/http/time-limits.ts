@@ -95,7 +95,7 @@ function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply)
 
 function rejectLate(request: FastifyRequest, reply: FastifyReply) {
   request.responseTimer = undefined
-  // A list that is already being streamed has no deadline.
+  // Sends no 503 while a list is already being streamed, because its response has begun.
   if (!reply.raw.headersSent) reply.send(unavailable())
 }
 

@@ -120,7 +120,7 @@ function failureOf(reason: unknown) {
   return readFailure([npciRespCode, npciErrCode], npciErrCategory === 'TD' ? 'bank_unavailable' : undefined)
 }
 
-/** Setu documents `crn` and `reason` of a refund as optional. */
+/** Fields of a refund. `crn` and `reason` are optional, because Setu documents both fields as optional. */
 export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
 
 type SetuRefund = z.output<z.ZodObject<typeof refundFields>> &
