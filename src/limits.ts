@@ -34,7 +34,10 @@ export const LIMITS = {
   },
 
   body: {
-    /** Longest body. Every field at its maximum length fits, unless the redirect_url is long and mostly not ASCII. */
+    /**
+     * Largest number of bytes in a request body. The limit allows every field at its maximum length, unless the
+     * redirect_url is long and mostly not ASCII.
+     */
     bytes: 16 * 1024,
     /** Largest number of fields in a body, because parsing many fields blocks the event loop. */
     fields: 100,

@@ -34,7 +34,7 @@ export const listOf = (rule: string, test: (text: string) => boolean) => {
 
 export const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '')
 
-/** Base URL to which the service sends credentials: https, or http on this machine only. */
+/** Base URL to which the service sends credentials: https, or http only to this machine. */
 export const secureUrl = checked(
   'must be an https URL without query',
   (text) =>

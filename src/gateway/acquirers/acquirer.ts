@@ -17,7 +17,7 @@ export type Acquirer<Settings> = {
    * the links.
    */
   statusCheckRules?: StatusCheckRules
-  /** Reads the acquirer's notifications; undefined unless the acquirer is set up. */
+  /** Returns the reader of the acquirer's notifications; undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /**
    * Creates the client. Absent if the service itself creates the links. Returns undefined unless the acquirer is set

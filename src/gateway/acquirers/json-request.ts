@@ -48,7 +48,7 @@ export function undone<E>(error: E): E {
   return error
 }
 
-/** For the `catch` of a call that changes nothing at the acquirer. */
+/** For the `catch` of a call that changes nothing at the acquirer: marks the error accordingly and throws it again. */
 export function throwUndone(error: unknown): never {
   throw undone(error)
 }

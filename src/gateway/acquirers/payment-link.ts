@@ -42,7 +42,7 @@ export function readPaymentLink(
     QUERY.test(query) &&
     !ENCODED_NAME.test(query)
   const parameters = isLink ? [...new URLSearchParams(query)] : []
-  // Parameter names are compared without case, because an app may read PA as pa.
+  // Ignores the case of parameter names, because an app may read PA as pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
     const [value = '', ...others] = valuesOf(name)

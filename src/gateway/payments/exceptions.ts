@@ -9,7 +9,7 @@ type Subject = {
   mid: string
   orderId: string
   utr?: string | undefined
-  /** The reported amount. */
+  /** The reported amount, in paise. */
   amount: Paise
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''

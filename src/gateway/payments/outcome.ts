@@ -28,7 +28,7 @@ export type PaymentReport = {
    */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
-  /** Why the attempt failed, if the report states it. */
+  /** Why the attempt failed; undefined if the report states no reason. */
   failure?: PaymentFailure | undefined
 }
 
@@ -67,7 +67,7 @@ function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: Stor
 export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
   utr !== undefined && [stored.utr, stored.bankReference].includes(utr)
 
-/** Whether a report is certainly about another payment. Without an id on both sides, the references are compared. */
+/** Whether a report is certainly about another payment. If either side has no id, the references are compared. */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
   if (names !== undefined && stored.id !== null) return true
   return utr !== undefined && referenceOf(stored) !== undefined

@@ -35,7 +35,9 @@ export class CsvFileError extends Error {
   }
 }
 
-/** Lines stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty. */
+/**
+ * Lines that are stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty.
+ */
 export type Batch = { rows: string; rowCount: number; lineCount: number; errors: LineError[]; isLast: boolean }
 
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, errors: [], isLast: false })

@@ -52,7 +52,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
     .sort()
   if (kinds.join('') !== 'dmy' || !parts.every((part) => part in PARTS || /^[ /.,-]$/.test(part))) return undefined
   const isNamed = parts.some((part) => part.startsWith('mmm'))
-  // Without separators, only parts with the full number of digits can be distinguished.
+  // A joined day must have the full number of digits, because without separators shorter parts cannot be distinguished.
   const isJoined = parts.length === 3
   const day = parts
     .map((part) => (part === ' ' ? ' +' : (PARTS[part] ?? `\\${part}`)))

@@ -25,7 +25,7 @@ type Chunks = AsyncIterator<Buffer | string>
  */
 export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
   let chunks: Chunks = csv[Symbol.asyncIterator]()
-  // A byte order mark has two bytes.
+  // Reads two bytes first, because a byte order mark has two bytes.
   let { head, isAll } = await readAhead(chunks, 2)
   const utf16 = encodingOf(head)
   if (utf16 !== undefined) {

@@ -18,7 +18,7 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
     const { rows } = await client.query<{ role: string | null }>(`select to_regrole('upi_service') as role`)
     if (rows[0]?.role == null) return
     await client.query('begin')
-    // PostgreSQL rejects concurrent changes of one table's rights by two transactions.
+    // The lock serializes concurrent runs, because PostgreSQL rejects concurrent changes to one table's rights.
     await client.query(`select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
     await runFile(client, FILE)
     await client.query('commit')

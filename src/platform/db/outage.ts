@@ -52,7 +52,7 @@ const OUTAGE_CLASSES = [
   /^28/, // rejected log-in: the database is being set up, or the password is being changed
   /^40/, // deadlock, serialization failure
   /^53/, // insufficient resources: too many connections, disk full, out of memory
-  /^57P0/, // shutting down, crashed, starting up
+  /^57P0/, // the server is shutting down, has crashed or is starting up
 ]
 
 const OUTAGE_ERRNOS = new Set([

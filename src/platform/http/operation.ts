@@ -4,7 +4,7 @@ import type { Failure } from '../../errors.ts'
 import { ok } from './envelope.ts'
 import { bodyCheck } from './input.ts'
 
-/** The response of a successful operation. `Result` is the type that its handler returns. */
+/** The response of a successful operation. `Result` is the type that the operation's handler returns. */
 export type Response<Result> = {
   description: string
   type: string

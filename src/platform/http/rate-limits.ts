@@ -11,7 +11,7 @@ const SECOND_MS = 1_000
  */
 const PACED_KEYS = 10_000
 
-/** `elapsedMs` is monotonic; `sleep` resolves after `ms` milliseconds. */
+/** `elapsedMs` is a monotonic clock in milliseconds; `sleep` resolves after `ms` milliseconds. */
 type Clock = { elapsedMs: () => number; sleep: (ms: number) => Promise<unknown> }
 
 /**

@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Requests of the route wait while the database is briefly unavailable, because their callers treat a 503 as a
+     * Requests to the route wait while the database is briefly unavailable, because their callers treat a 503 as a
      * final result.
      */
     waitsForDatabase?: true

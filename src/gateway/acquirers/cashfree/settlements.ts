@@ -8,8 +8,8 @@ import type { CashfreeRequest } from './http.ts'
 
 const PAGE_EVENTS = 1_000
 /**
- * 500 pages contain 500,000 events. A day has at most 432,000 events, because Cashfree accepts 200 orders and 100
- * refunds per minute. With PAUSE_MS after each page, 500 pages take 17 minutes.
+ * Largest number of pages. 500 pages contain 500,000 events. A day has at most 432,000 events, because Cashfree accepts
+ * 200 orders and 100 refunds per minute. With PAUSE_MS after each page, 500 pages take 17 minutes.
  */
 const MOST_PAGES = 500
 /** Time and size limits for one page. An event has 2 to 3 kB. */

@@ -24,7 +24,7 @@ export function setuLinks(name: string, request: SetuRequest): Links {
         referenceId: orderId,
         transactionNote: transactionNote(intent.note),
       }
-      // An error with a code of Setu's own means that no QR was created.
+      // An error with one of Setu's own codes means that no QR code was created.
       const response = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
         throwUnmade((code) => code !== undefined),
       )
