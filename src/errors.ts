@@ -204,7 +204,10 @@ export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', re
     },
   )
 
-/** 429: a caller reads one long list at a time from an instance; a list takes about `retrySeconds`. */
+/**
+ * 429: the caller is already reading a long list from this instance, and only one at a time is allowed. A list takes
+ * about `retrySeconds`.
+ */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',

@@ -125,7 +125,7 @@ export const LIMITS = {
     reports: 3,
     /** Connections for jobs: webhooks, return-URL callbacks, status checks, expiries. */
     due: 3,
-    /** Connections for customers' pages and their QR codes, which anyone can request. */
+    /** Connections for customers' pay pages and QR codes, which anyone can request. */
     pages: 3,
     /**
      * Connections for settlement lists: this number to the primary, and the same number to the replica if a replica is

@@ -148,8 +148,8 @@ export const toPlainText = (paise: Paise): string => (paise % 100 === 0 ? String
 export const toJsonNumber = (paise: Paise): number => paise / 100
 
 /**
- * Formats a number for people: 1234567 becomes `12,34,567`. Intl is not used, because the first use of Intl delays the
- * start.
+ * Formats a number for people: 1234567 becomes `12,34,567`. Intl is not used, because the first use of Intl delays
+ * startup.
  */
 export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
 

@@ -181,7 +181,7 @@ function phonepeAccount(variables: Variables, service: Service): PhonepeSettings
  * with a sandbox account.
  */
 function checkSandbox(apiUrl: string, host: string, variable: string, { production }: Service): boolean {
-  // A host name with the trailing dot of the DNS root is the same host.
+  // Removes trailing dots, because a host name with the trailing dot of the DNS root is the same host.
   const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
   if (isSandbox && production) {
     throw new Error(

@@ -8,7 +8,7 @@ export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
 
 /**
  * Pending jobs at acquirers. `findPending` finds the pending jobs of all accounts in one query. `claimPending` returns
- * a merchant's jobs and schedules their next attempts.
+ * a merchant's pending jobs and schedules the next attempt of each job.
  */
 type PendingAtAcquirers<Pending> = {
   findPending: (now: Date) => Promise<PendingMerchant[]>

@@ -75,8 +75,8 @@ export function createLinkCloser({
 
 /**
  * The job source of scheduled status checks. All instances share an account's limit per minute, so each run counts the
- * checks of the last minute in the database. Concurrent runs of several instances may exceed the limit by the checks
- * that each has in progress.
+ * checks of the last minute in the database. Concurrent runs of several instances may exceed the limit by the number of
+ * checks that are in progress on the other instances.
  */
 export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...recording }: StatusCheckJobs): JobSource {
   /** Number of status checks that each account may still send in this run. */

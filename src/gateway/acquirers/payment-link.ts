@@ -72,7 +72,7 @@ export function readPaymentLink(
   return { reference, payeeVpa }
 }
 
-/** Whether a UPI address matches `accepted`, without case. A `*` before the `@` of `accepted` matches any text. */
+/** Whether a UPI address matches `accepted`, ignoring case. A `*` before the `@` of `accepted` matches any text. */
 function isAccepted(vpa: string, accepted: string): boolean {
   const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
   if (handle === undefined) return given === prefix

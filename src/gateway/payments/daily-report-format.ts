@@ -100,7 +100,7 @@ export function dailyReport(layout?: Layout): CsvFormat {
   }
 }
 
-/** The amount in a bank's format as decimal text; undefined for any other text. */
+/** Converts an amount in a bank's format to decimal text; returns undefined for any other text. */
 function rupeesOf(field: string): string | undefined {
   const paise = readPaise(field)
   return paise === undefined ? undefined : toDecimalText(paise)

@@ -26,7 +26,7 @@ export type DailyReportResult = {
 
 /**
  * Records each line of the acquirer's daily transaction report like a notification, in the order of the lines. The file
- * may have any size. Orders of another acquirer account than `acquirer` are treated as unknown, because an acquirer
+ * may have any size. Orders of an acquirer account other than `acquirer` are treated as unknown, because an acquirer
  * reports only its own orders. The whole file is checked first: an invalid line throws a CsvFileError, and nothing is
  * stored. Each batch then stays stored even if the next batch fails, because a repeated import changes nothing. `db`
  * must not limit the time of a query, and needs more than one connection.

@@ -9,8 +9,8 @@ import type { InsertOutcome, Intents } from './intents.ts'
 export type Linking = {
   intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
   /**
-   * Longest time for the acquirers to create a link, longest time for the first of two acquirers, and pause between two
-   * look-ups.
+   * `requestMs` is the longest time for the acquirers to create a link, `firstLinkMs` the longest time for the first of
+   * two acquirers, and `lookUpPauseMs` the pause between two look-ups of the intent.
    */
   limits: { acquirers: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number } }
   /** Called for each link that a fallback acquirer created, with the kind of the first account. */

@@ -5,11 +5,13 @@ import type { NewPayment } from './new-payment.ts'
 
 /*
  * - intent: a row of payment_intents, which requests one payment, with its amount, payee and expiry.
- * - order: the same row as the merchant sees it. merchantOrderId is the merchant's identifier (order_id), and orderId is the service's identifier.
+ * - order: the same row as the merchant sees it. merchantOrderId is the merchant's identifier (order_id), and orderId is
+ *   the service's identifier.
  * - payment: money that a customer sends for an intent. The bank identifies the payment by a UTR.
  * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
  * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
- * - exception: a report that the operator must investigate, because it contradicts the database or arrives too late.
+ * - exception: a report that the operator must investigate, because the report contradicts the database or
+ *   arrives too late.
  */
 
 /** The payee, with the UPI parameters address (pa), name (pn) and category code (mc). */

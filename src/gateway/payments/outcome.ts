@@ -23,8 +23,8 @@ export type PaymentReport = {
   amount: Paise
   paidAt: Date | undefined
   /**
-   * The acquirer that sent the report, which must be the order's own acquirer. `id` is the acquirer's identifier of the
-   * order.
+   * The acquirer that sent the report. Only the order's own acquirer may report a payment. `id` is the acquirer's
+   * identifier of the order.
    */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined

@@ -237,8 +237,8 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
 /**
- * Locks the intent that a report is about. Returns undefined for an unknown order, and for a report by another acquirer
- * than the order's own.
+ * Locks the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer
+ * other than the order's own.
  */
 async function lockIntent(
   db: Queryable,

@@ -96,7 +96,7 @@ function cut(text: string, limit: number): string {
   // `length` counts UTF-16 units. A text has at least as many UTF-16 units as code points, so this text is short
   // enough.
   if (text.length <= limit) return text
-  // The segmenter is created at its first use, because loading Intl would delay every start of the service.
+  // The segmenter is created at its first use, because loading Intl would delay every startup of the service.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   let stored = ''
   let size = 0

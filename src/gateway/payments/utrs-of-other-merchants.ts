@@ -9,7 +9,7 @@ type Payment = { mid: string; orderId: string; utr: string; amount: Paise; paidA
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
-/** Time between two searches, and length of the period whose payments one statement compares. */
+/** Time between two searches, and also the length of the period whose payments one statement compares. */
 const MINUTE_MS = 60_000
 /** Length of the period that is searched again, because payments may be stored late and clocks differ. */
 const AGAIN_MS = 5 * MINUTE_MS

@@ -4,7 +4,8 @@ import { errorText, identifier, matching, text, VPA } from '../../platform/field
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 
 /**
- * UPI's parameter pn has at most 99 characters. Characters that change the writing direction could disguise a payee.
+ * UPI's parameter pn allows at most 99 characters. Rejects characters that change the writing direction, because they
+ * could disguise a payee.
  */
 const name = z
   .string(errorText('must be text'))

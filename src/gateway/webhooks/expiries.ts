@@ -102,7 +102,7 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
        ), waiting as (
-         -- An unreadable order stays open until a readable response schedules it again.
+         -- An unreadable order stays open until a readable response schedules its expiry again.
          update webhook_expiries set final_at = 'infinity' where mid = $1 and order_id = any ($3)
        )
        update payment_intents i

@@ -11,7 +11,7 @@ const DECIMALS = 20
 const PARTS = 10 ** 15
 
 /**
- * An amount that may include a fraction of a paisa: The amount is the sum of `paise`, which is rounded down, and
+ * An amount that may include a fraction of a paisa. The amount is the sum of `paise`, which is rounded down, and
  * `parts`, from 0 to below PARTS.
  */
 export type Units = { paise: Paise; parts: number }
@@ -19,10 +19,10 @@ export type Units = { paise: Paise; parts: number }
 export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,450.50'
 export const LARGE_RULE = 'must be at most 100000000000 rupees'
 
-/** Text which states that there is no amount, alone or after a currency. */
+/** Matches text that means "no amount", alone or after a currency. */
 const NOTHING = /^(?:₹|rs\.?|inr)?\s*(?:[-–—−]+|nil|n\.?\/?a\.?|null|none|nan)?$/i
 
-/** Whether the field states that there is no amount. */
+/** Whether the field contains text that means "no amount", or is empty. */
 export const isNothing = (field: string): boolean => !/^\d/.test(field) && NOTHING.test(field.trim())
 
 const WORD = '(?:credit|debit|[cd]r?)(?![a-z])\\.?'

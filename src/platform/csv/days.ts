@@ -26,7 +26,7 @@ const CLOCK =
 const ZONE = '(?: *(?<zone>Z|IST|UTC|GMT|(?:UTC|GMT)?[-+]\\d{1,2}(?::?\\d\\d)?))?'
 const AROUND = { before: `^(?:(?<weekday>${WEEKDAY}),? *)?`, behind: `${CLOCK}${ZONE}(?:,? *\\(?${WEEKDAY}\\)?)?$` }
 
-/** Formats with a month by name and a four-digit year. The remaining number is the day, in any order. */
+/** Formats with a month by name and a four-digit year, in any order. The remaining number is the day. */
 const NAMED = [
   ['d', 'mmm', 'yyyy'],
   ['mmm', 'd', 'yyyy'],
@@ -94,7 +94,7 @@ function monthOf(name: string): number {
   return MONTHS.findIndex((names) => names.includes(written) || (written === 'sept' && names.includes('september'))) + 1
 }
 
-/** Returns NaN for an hour that does not exist in that half of the day, such as `13 AM`. */
+/** Returns the hour of the day; NaN for an hour that does not exist in this half of the day, such as `13 AM`. */
 function hourOfDay(hour: number, half: string): number {
   const isAfternoon = /^p/i.test(half)
   if (hour > 12) return isAfternoon ? hour : Number.NaN

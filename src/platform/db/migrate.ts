@@ -181,7 +181,8 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
     keepAlive: true,
     types: NUMBER_TYPES,
   })
-  // A lost connection fails the next statement. Without a listener, its error event would terminate the process.
+  // A lost connection makes the next statement fail. The error event needs a listener, because without a listener the
+  // event would terminate the process.
   client.on('error', silent)
   await client.connect()
   return client

@@ -165,8 +165,8 @@ function isExact(source: string): boolean {
 }
 
 /**
- * Disables Fastify's JSON Schema compilers, which slow down the start: zod checks bodies, and responses have no schema.
- * A route with a JSON Schema makes the start fail.
+ * Disables Fastify's JSON Schema compilers, which slow down startup. The compilers are not needed, because zod checks
+ * bodies, and responses have no schema. Startup fails if a route has a JSON Schema.
  */
 export const NO_JSON_SCHEMA = {
   compilersFactory: { buildValidator: rejectJsonSchema, buildSerializer: () => rejectJsonSchema },

@@ -37,7 +37,7 @@ export type HttpRequest = {
 export type HttpResponse = {
   /** The HTTP status, 200 to 999, because a merchant's server may send numbers that HTTP does not define. */
   status: number
-  /** The header Retry-After, a number or a date, in seconds; at most a day. */
+  /** The Retry-After header, converted to seconds and limited to a day; undefined without a valid header. */
   retryAfterSeconds: number | undefined
   /** The first characters of the body, as one line of printable characters. */
   text: string
@@ -61,8 +61,8 @@ export type HttpFailure = {
 export type HttpClient = ReturnType<typeof createOutboundClient>
 
 /**
- * Time after which the next address of the same name is tried. Node.js' default of 250 ms is too short for another
- * continent.
+ * Time after which the next address of the same name is tried. Node.js' default of 250 ms is too short for a server on
+ * another continent.
  */
 const CONNECT_ATTEMPT_MS = 2_000
 /**
@@ -243,8 +243,8 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 }
 
 /**
- * undici is loaded at the first call, because loading undici delays the start. In the bundle, undici has only a default
- * export.
+ * undici is loaded at the first call, because loading undici would delay startup. In the bundle, undici has only a
+ * default export.
  */
 const loadUndici = async () => (await import('undici')).default
 

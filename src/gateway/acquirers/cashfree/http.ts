@@ -120,7 +120,7 @@ const REFUND_STATES = new Map<string, RefundStatus>([
   ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
 ])
 
-/** Fields of a refund in responses and notifications. */
+/** Fields of a refund in Cashfree's responses and notifications. */
 export const refundFields = {
   order_id: text(64),
   cf_refund_id: cashfreeId,

@@ -44,8 +44,8 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
       const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(response)
-      // A 409 is not a rejection, because it means that the refund exists, even if the status check above did not find
-      // the refund.
+      // A 409 is not a rejection: a 409 means that the refund exists, even if the status check above did not find the
+      // refund.
       const isRejected = code !== undefined && response.status !== 409
       if (isRejected) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
       throw notBelieved(response, `Cashfree's response ${response.status} leaves a refund without a final status`, {
