@@ -19,7 +19,7 @@ import type { Services } from './services.ts'
  *  4. the route
  *  5. credentials, with the limit for wrong secrets (authenticate, rate-limits)
  *  6. the rate limit of the API key (rate-limits)
- *  7. the body: size, form or JSON (input); for a notification, the signature instead of step 5 (acquirers/notification)
+ *  7. the body: size, form or JSON (input); for a notification, its signature replaces step 5 (acquirers/notification)
  *  8. the time limit for the response (time-limits)
  *  9. the fields (the operation's schema)
  * 10. authorization: the merchant or partner to which the key belongs (authorize)

@@ -107,7 +107,7 @@ export const mayNotRefund = () =>
 
 export const notFound = (message = 'This URL does not exist. Check its path.') => new Failure('notFound', message)
 
-/** 405: `allow` lists the methods of the URL. */
+/** 405: `allow` lists the methods that the URL supports. */
 export const methodNotAllowed = (allow: readonly string[]) =>
   new Failure('methodNotAllowed', `This URL does not allow this method. Use ${allow.join(' or ')}.`, {
     allow: allow.join(', '),

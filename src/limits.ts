@@ -90,7 +90,10 @@ export const LIMITS = {
   lookUps: {
     /** A revoked key or a removed link must take effect on every instance within 5 s. */
     cachedMs: 1_000,
-    /** Cached results, including "not found". The least recently used result is dropped first. */
+    /**
+     * Largest number of cached results, including the result "not found". The least recently used result is dropped
+     * first.
+     */
     cachedKeys: 10_000,
   },
 
@@ -268,8 +271,8 @@ export const LIMITS = {
      */
     readerWindowMs: 60_000,
     /**
-     * Interval between two checks of the reader's speed and permission. With `lookUps.cachedMs`, a reader who has lost
-     * the permission is disconnected within 5 s.
+     * Interval between two checks of the reader's speed and permission. Together with `lookUps.cachedMs`, the interval
+     * ensures that a reader who has lost the permission is disconnected within 5 s.
      */
     readerCheckIntervalMs: 2_000,
   },

@@ -124,7 +124,7 @@ const EXAMPLE = {
   customer_mobile: '9876543210',
 }
 
-/** The body of the operations that create an intent. In JSON, `amount` may also be a number. */
+/** The request body of the operations that create an intent. In JSON, `amount` may also be a number. */
 export const NEW_PAYMENT = {
   name: 'NewPayment',
   schema: NewPayment,

@@ -115,11 +115,11 @@ export const EXCEPTION_KINDS = [
 export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
 
 export type Verdict =
-  /** `late` is whether the order's final status was already reported to the merchant. */
+  /** `late` means that the order's final status was already reported to the merchant. */
   | { verdict: 'success'; late: boolean }
   /**
-   * `over` is whether the order's final status was already reported to the merchant: in this case, the attempt is
-   * stored only in the history.
+   * `over` means that the order's final status was already reported to the merchant, so the attempt is stored only in
+   * the history.
    */
   | { verdict: 'failed attempt'; over: boolean }
   /** A failed attempt beyond the largest number that is stored for an order. The attempt is only counted. */

@@ -178,7 +178,8 @@ export function createEndpoints(db: Queryable) {
         `update webhook_deliveries d
             set attempts = 0, due_at = $4, delivered_at = null
            from webhook_endpoints e
-          -- The mid is read from the order, because the return-URL callbacks of all merchants share one endpoint_id.
+          -- The statement reads the mid from the order, because the return-URL callbacks of all merchants share one
+          -- endpoint_id.
           where d.mid = (select mid from payment_intents where order_id = $2)
             and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3
             and e.mid = d.mid and e.endpoint_id = d.endpoint_id and e.disabled_at is null

@@ -41,7 +41,7 @@ export function createPool({ url, size, log, preparedStatements = true, ...limit
     types: NUMBER_TYPES,
     ...(!preparedStatements && { Client: NamelessClient }),
   })
-  // Without a listener, the error of a lost connection would terminate the process.
+  // The pool needs a listener, because without a listener the error of a lost connection would terminate the process.
   const onLost = (error: Error) => log.warn({ error: error.message }, 'Database connection lost')
   pool.on('error', onLost)
   // Each client needs its own listener, because the pool does not listen for errors of a client that is checked out.
