@@ -13,16 +13,16 @@ import type { Services } from './services.ts'
 
 /**
  * Builds the service with all its routes and jobs, ready to listen. A request passes, in this order:
- *  1. the socket: limits of connections and of time for headers and body, malformed HTTP (connections, broken-http)
- *  2. its id, and an entry in the request log when it is finished (request-log)
+ *  1. the socket: limits on connections and on the time for headers and body; malformed HTTP (connections, broken-http)
+ *  2. the request id, and later an entry in the request log (request-log)
  *  3. errors that are detected before the body is read, such as an unknown path or Content-Type (error-handler, input)
  *  4. the route
- *  5. credentials, with the limit of wrong secrets (authenticate, rate-limits)
- *  6. the rate limit of its key (rate-limits)
- *  7. the body: size, form or JSON (input); the signature of a notification instead of 5 (acquirers/notification)
- *  8. the time limit of its response (time-limits)
- *  9. its fields (the operation's schema)
- * 10. authorization: the merchant or partner of the key (authorize)
+ *  5. credentials, with the limit for wrong secrets (authenticate, rate-limits)
+ *  6. the rate limit of the API key (rate-limits)
+ *  7. the body: size, form or JSON (input); for a notification, its signature replaces step 5 (acquirers/notification)
+ *  8. the time limit for the response (time-limits)
+ *  9. the fields (the operation's schema)
+ * 10. authorization: the merchant or partner to which the key belongs (authorize)
  * 11. the operation: rules without SQL, then one statement
  * 12. the response: envelope and headers (envelope, operation)
  * 13. metrics and the log line (request-log)

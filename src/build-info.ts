@@ -1,6 +1,6 @@
 import manifest from '../package.json' with { type: 'json' }
 
-/** Replaced by the build with the short id of its commit. A checkout that runs unbuilt has no such constant. */
+/** The build replaces this constant with the short id of the commit. Without a build, the constant does not exist. */
 declare const BUILD_COMMIT: string | undefined
 
 export const BUILD = {

@@ -23,11 +23,11 @@ const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:p
 const ENCRYPTION_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16
 
-/** KeyObjects, because logs and errors do not print their bytes. */
+/** The keys are KeyObjects, because logs and errors do not print the bytes of a KeyObject. */
 const encryptionKeys = listOf(
   `must be one or two keys of ${ENCRYPTION_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${ENCRYPTION_KEY_BYTES}\` prints them`,
   (text) => {
-    // Buffer.from skips characters that are not base64, so the text is compared with its own re-encoding.
+    // Compares the text with its own re-encoding, because Buffer.from skips characters that are not base64.
     const key = Buffer.from(text, 'base64')
     return key.length === ENCRYPTION_KEY_BYTES && key.toString('base64') === text
   },
@@ -35,12 +35,17 @@ const encryptionKeys = listOf(
   .refine((keys) => keys.length <= 2, 'must be at most two keys: the current one, which encrypts, and the previous one')
   .transform((keys): EncryptionKeys => keys.map((text) => createSecretKey(text, 'base64')))
 
-/** A network with bits set beyond its prefix is rejected: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
+/**
+ * Rejects a network with bits set beyond its prefix, because 10.1.2.3/8 may be meant as the single address 10.1.2.3.
+ */
 const networks = listOf('must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address', isNetwork)
 
 const proxies = listOf('must be addresses or networks of proxies', (text) => isAddress(text) || isCidr(text))
 
-/** Short forms are rejected: ipaddr.js and Fastify read `10.1` as 10.0.0.1 and `010` as 8. */
+/**
+ * Whether the text is a complete IP address. Short forms are not accepted, because ipaddr.js and Fastify read `10.1` as
+ * 10.0.0.1 and `010` as 8.
+ */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes('%'))
 }
@@ -57,21 +62,24 @@ function isNetwork(text: string): boolean {
   return family.networkAddressFromCIDR(text).toString() === address.toString()
 }
 
-/** The operator's password must be as long as an acquirer's secret, because the number of guesses is not limited. */
+/**
+ * The operator's password must be as long as an acquirer's secret, because the service does not limit the number of
+ * guesses.
+ */
 const password = checked(
   `must be at least ${SECRET_MIN_CHARACTERS} printable ASCII characters without spaces`,
   (text) => text.length >= SECRET_MIN_CHARACTERS && /^[!-~]+$/.test(text),
 )
 
-/** Hosts as in a Host header, without the port. A network allows every address in it. */
+/** Hosts as in a Host header, without the port. A network allows every address in the network. */
 const hosts = listOf(
   'must be host names, addresses (IPv6 in brackets) or networks such as 10.1.0.0/16',
   (host) => isNetwork(host) || /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\])$/i.test(host),
 ).transform((list) => list.map((host) => host.toLowerCase()))
 
 /**
- * Variables of the operator's commands. Variables of the service alone are left out, because an error in them must not
- * stop a command.
+ * Variables that the operator's commands read. Variables that only the service reads are omitted, because an error in
+ * such a variable must not stop a command.
  */
 const OperatorVariables = z.object({
   DATABASE_URL: postgresUrl,
@@ -79,7 +87,7 @@ const OperatorVariables = z.object({
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
   DATABASE_PREPARED_STATEMENTS: z.enum(['on', 'off'], 'must be on or off').default('on'),
-  // An acquirer's sandbox is rejected in production, by commands too.
+  // Commands also read NODE_ENV, because they too reject an acquirer's sandbox in production.
   NODE_ENV: z
     .enum(['production', 'development', 'test'], 'must be production, development or test')
     .default('development'),
@@ -105,7 +113,7 @@ const ServiceVariables = OperatorVariables.extend({
     .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
-  // A minimum length, because secrets that two parties share for long could otherwise be guessed.
+  // The secrets have a minimum length, because a short secret that two parties share for a long time could be guessed.
   ACQUIRER_SECRETS: listOf(
     `must be one or more secrets of at least ${SECRET_MIN_CHARACTERS} characters each`,
     (secret) => secret.length >= SECRET_MIN_CHARACTERS,
@@ -149,7 +157,8 @@ export function readConfig(environment: Variables) {
   const variables = readVariables(ServiceVariables, withFiles(environment))
   const production = isProduction(variables)
   if (production && variables.PUBLIC_URL === undefined) {
-    // The caller chooses the Host header, so customers' payment links must not be built from it.
+    // Requires PUBLIC_URL, because the caller chooses the Host header, and customers' payment links must not be built
+    // from that header.
     throw new Error(
       'PUBLIC_URL is required in production. Set it to the address at which customers reach this service.',
     )
@@ -196,7 +205,7 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
     databaseReadUrl: variables.DATABASE_READ_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
     preparedStatements: variables.DATABASE_PREPARED_STATEMENTS === 'on',
-    // Commands receive no notifications.
+    // The list of secrets for `direct` is empty, because commands receive no notifications.
     acquirers: { ...readAccounts(variables, { production }), direct: [] },
     webhooks: {
       encryptionKeys: variables.WEBHOOK_SEALING_KEY,
@@ -209,9 +218,11 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
   }
 }
 
-/** Any variable may also be given as NAME_FILE: the path of a file that contains the value, as with Docker secrets. */
+/**
+ * Adds the values of variables given as NAME_FILE, the path of a file that contains the value, as with Docker secrets.
+ */
 function withFiles(environment: Variables): Variables {
-  // An empty variable is treated as unset: Compose files pass `NAME=` for variables that the operator left out.
+  // Treats an empty variable as unset, because Compose files pass `NAME=` for variables that the operator has not set.
   const values = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   for (const name of Object.keys(ServiceVariables.shape)) {
     const path = values[`${name}_FILE`]

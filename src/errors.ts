@@ -51,12 +51,15 @@ export class AcquirerError extends Error {
   isUndone = false
   /** True if the acquirer was not reached or did not respond in time. */
   hasNoResponse = false
-  /** True for a status response about the order that may report a payment, in an unknown format. */
+  /** True for a status response about the order that is in an unknown format and may report a payment. */
   isUnreadable = false
   /** A link that a failed call may have created, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 
-  /** The kind of account that failed, for metrics. If several accounts failed, the first of `ACCOUNT_KINDS`. */
+  /**
+   * The kind of account that failed, for metrics. If several accounts failed, the kind that comes first in
+   * `ACCOUNT_KINDS`.
+   */
   accountKind: 'default' | 'own' | 'disabled' | undefined
 
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
@@ -67,25 +70,31 @@ export class AcquirerError extends Error {
   }
 }
 
-/** The error of a call that did not reach the acquirer, or to which it did not respond in time. */
+/** The error for a call that did not reach the acquirer, or to which the acquirer did not respond in time. */
 export const noResponse = (message: string) =>
   Object.assign(new AcquirerError('unavailable', message), { hasNoResponse: true })
 
 /** 400: `message` names every error in the request. */
 export const badRequest = (message: string) => new Failure('badRequest', message)
 
-/** 400: without exactly one valid Host header, a proxy and this service may read the same request differently. */
+/**
+ * 400: the request does not have exactly one valid Host header, so a proxy and this service may read the request
+ * differently.
+ */
 export const improperHost = () =>
   badRequest('The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.')
 
-/** 401: one text for a missing, malformed, unknown, wrong or revoked credential. */
+/**
+ * 401: the same text for a missing, malformed, unknown, wrong or revoked credential, so that the text does not reveal
+ * the reason.
+ */
 export const unauthorized = () =>
   new Failure(
     'unauthorized',
     'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
   )
 
-/** 403: one text, whether or not the other merchant or partner exists. */
+/** 403: the same text whether or not the other merchant or partner exists. */
 export const forbidden = () =>
   new Failure(
     'forbidden',
@@ -98,7 +107,7 @@ export const mayNotRefund = () =>
 
 export const notFound = (message = 'This URL does not exist. Check its path.') => new Failure('notFound', message)
 
-/** 405: `allow` lists the methods of the URL. */
+/** 405: `allow` lists the methods that the URL supports. */
 export const methodNotAllowed = (allow: readonly string[]) =>
   new Failure('methodNotAllowed', `This URL does not allow this method. Use ${allow.join(' or ')}.`, {
     allow: allow.join(', '),
@@ -107,7 +116,7 @@ export const methodNotAllowed = (allow: readonly string[]) =>
 export const requestTimeout = () =>
   new Failure('requestTimeout', 'The request did not arrive in time. Send it again on a new connection.')
 
-/** 409 of the order guard; the interface fixes the text. */
+/** 409: the merchant has already used this order_id. The interface fixes the text. */
 export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
 
 /** 422: the Idempotency-Key was already used for a request with other fields. */
@@ -117,7 +126,7 @@ export const idempotencyKeyReused = () =>
     'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
   )
 
-/** 404 for a merchant without an order of this id, and for an acquirer if no merchant has one. */
+/** 404 for a merchant that has no order with this id, and for an acquirer if no merchant has an order with this id. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: a paid order cannot be cancelled, only refunded. */
@@ -136,7 +145,9 @@ const REFUND_ERRORS = {
 /** 409: nothing was stored, so the refund_id can be used again. */
 export const refundRejected = (why: keyof typeof REFUND_ERRORS) => new Failure('conflict', REFUND_ERRORS[why])
 
-/** 401 for a notification in the service's own format without a valid signature: one text for every reason. */
+/**
+ * 401 for a notification in the service's own format without a valid signature. The text is the same for every reason.
+ */
 export const notificationUnsigned = () =>
   new Failure(
     'unauthorized',
@@ -156,7 +167,7 @@ const REJECTED_NOTIFICATIONS = {
   'refund differs': 'The order, amount, merchant or identifier differs from that of the refund',
 }
 
-/** 410: the QR of an intent that is paid, cancelled or expired, or of a disabled merchant. */
+/** 410: the QR code belongs to an intent that is paid, cancelled or expired, or to a disabled merchant. */
 export const paymentClosed = () =>
   new Failure('gone', 'This payment is no longer open. Ask the merchant for a new one.')
 
@@ -178,7 +189,9 @@ export const bodyEncoded = () =>
 export const expectationFailed = () =>
   new Failure('expectationFailed', 'This Expect header is not supported. Send 100-continue or no Expect header.')
 
-/** 429: the `limit` requests allowed in `time` are used up; the count restarts after `resetSeconds`. */
+/**
+ * 429: the caller has used all `limit` requests that are allowed in `time`. The count restarts after `resetSeconds`.
+ */
 export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', resetSeconds: number) =>
   new Failure(
     'tooManyRequests',
@@ -191,7 +204,10 @@ export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', re
     },
   )
 
-/** 429: a caller reads one long list at a time from an instance; a list takes about `retrySeconds`. */
+/**
+ * 429: the caller is already reading a long list from this instance, and only one at a time is allowed. A list takes
+ * about `retrySeconds`.
+ */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',
@@ -215,8 +231,8 @@ const UNAVAILABLE = 'The service is temporarily unavailable. Repeat the request 
 export const unavailable = (message = UNAVAILABLE) => new Failure('unavailable', message, { 'retry-after': '1' })
 
 /**
- * 503 of a create: the order may be stored although the response was lost, and only its Idempotency-Key returns its
- * links again.
+ * 503 for a request that creates an order: the order may be stored although the response was lost, and only a repeat
+ * with the same Idempotency-Key returns the order's links.
  */
 export const createUnavailable = () =>
   unavailable(

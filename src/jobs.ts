@@ -11,7 +11,7 @@ import { expiryJobs } from './gateway/webhooks/expiries.ts'
 import { startScheduler } from './platform/scheduler.ts'
 import type { Services } from './services.ts'
 
-/** Starts all scheduled jobs: webhooks, status checks, refunds, expiries, comparisons of UTRs. */
+/** Starts all scheduled jobs: webhooks, status checks, refunds, expiries and comparisons of UTRs. */
 export function startJobs(services: Services) {
   const { pools, config, clientOf, http, reports, refundListeners, metrics, log, now, limits } = services
   const db = pools.due

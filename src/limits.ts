@@ -1,10 +1,10 @@
 /**
- * Every time-out, size and count of the running service. A name ends in the unit; a number without a unit is a count.
- * `buildApp` and the modules accept the limits as an argument, so that a test can pass its own. A test compares the
- * table of limits in the operator's guide with this file.
+ * Every time limit, size limit and count limit of the running service. A name ends in the unit; a number without a unit
+ * is a count. `buildApp` and the modules accept the limits as an argument, so that a test can pass its own limits. A
+ * test compares the table of limits in the operator's guide with this file.
  *
- * Limits that the interface promises, such as lengths of fields, are beside the fields. Limits that the operator sets
- * are in config.ts.
+ * Limits that the interface promises, such as the lengths of fields, are defined with the fields. Limits that the
+ * operator sets are in config.ts.
  */
 export const LIMITS = {
   connections: {
@@ -20,18 +20,24 @@ export const LIMITS = {
      * and stays open.
      */
     stalledMs: 60_000,
-    /** 10,000 for open pay pages, 2,000 for other clients. Each uses about 20 KB and an open file, see `ulimit -n`. */
+    /**
+     * Connections: 10,000 for open pay pages and 2,000 for other clients. Each connection uses about 20 KB and an open
+     * file, see `ulimit -n`.
+     */
     connections: 12_000,
     headersBytes: 16 * 1024,
     /**
-     * Headers of one request; a request with more is rejected. Node.js would silently drop the rest, possibly an
-     * Idempotency-Key. Browsers and proxies together send fewer.
+     * Largest number of headers in one request; a request with more headers is rejected. Node.js would silently drop
+     * the other headers, possibly an Idempotency-Key. Browsers and proxies together send fewer headers.
      */
     headers: 100,
   },
 
   body: {
-    /** Longest body. Every field at its maximum length fits, unless the redirect_url is long and mostly not ASCII. */
+    /**
+     * Largest number of bytes in a request body. The limit allows every field at its maximum length, unless the
+     * redirect_url is long and mostly not ASCII.
+     */
     bytes: 16 * 1024,
     /** Largest number of fields in a body, because parsing many fields blocks the event loop. */
     fields: 100,
@@ -39,14 +45,14 @@ export const LIMITS = {
 
   response: {
     /**
-     * Longest time from a complete request to the first byte of its response; after it, the response is 503. This limit
-     * bounds the sum of the handler's waits for a batch, a connection and queries. With the earlier look-up of
-     * credentials, the response takes less than 2 s.
+     * Longest time from a complete request to the first byte of its response. After this time, the response is 503.
+     * This limit applies to the sum of the handler's waits for a batch, a connection and queries. Including the earlier
+     * look-up of credentials, a response takes less than 2 s.
      */
     ms: 1_100,
     /**
      * Longest time after `ms` for a refund or a cancellation whose commit was sent: the commit, and one look-up of
-     * whether the change was stored. Each is limited to `queryTimeoutMs`.
+     * whether the change was stored. Commit and look-up are each limited to `queryTimeoutMs`.
      */
     commitMs: 1_800,
   },
@@ -61,66 +67,79 @@ export const LIMITS = {
     /** Pause between two attempts to query the database. */
     pauseMs: 500,
     /**
-     * Concurrently waiting requests, about 10 kB each: 250 a second during the 8 s. A further request gets 503
-     * immediately.
+     * Largest number of concurrently waiting requests: 250 a second during the 8 s, about 10 kB each. A further request
+     * gets 503 immediately.
      */
     waiting: 2_000,
   },
 
-  /** Failures of a caller per minute. The operator limits requests with a valid key, see config.ts. */
+  /**
+   * Failed requests of a caller per minute. The operator sets the limit for requests with a valid key, see config.ts.
+   */
   rates: {
-    /** Wrong secrets per minute for one public key from one address. */
+    /** Largest number of wrong secrets per minute for one public key from one address. */
     wrongSecrets: 20,
     /**
-     * Unknown public keys per minute from one address, which many merchants' servers share behind a load balancer; some may use a
-     * revoked key.
+     * Largest number of unknown public keys per minute from one address. Behind a load balancer, many merchants'
+     * servers share one address, and some of these servers may use a revoked key.
      */
     unknownKeys: 100,
   },
 
-  /** Look-ups that every request needs: its key, and whether a partner is linked to the merchant. */
+  /** Look-ups that every request needs: the API key, and whether a partner is linked to the merchant. */
   lookUps: {
     /** A revoked key or a removed link must take effect on every instance within 5 s. */
     cachedMs: 1_000,
-    /** Cached results, including "not found". The least recently used result is dropped first. */
+    /**
+     * Largest number of cached results, including the result "not found". The least recently used result is dropped
+     * first.
+     */
     cachedKeys: 10_000,
   },
 
-  /** Every connection to the database, except those of the operator dashboard. */
+  /** All connections to the database, except the connections for the operator dashboard. */
   database: {
     /**
-     * Longest wait for a free connection, and for a new connection. This limit and `queryTimeoutMs` bound how long dead
-     * connections fill the pool: a request must succeed within a second after the database is available again.
+     * Longest wait for a free connection, and for a new connection. This limit and `queryTimeoutMs` limit the time for
+     * which dead connections fill the pool, because a request must succeed within a second after the database is
+     * available again.
      */
     connectTimeoutMs: 700,
     /**
-     * Longest wait for a result, by the service's clock: over a silently interrupted network no result ever arrives.
+     * Longest wait for a result, measured by the service, because no result ever arrives over a silently interrupted
+     * network.
      */
     queryTimeoutMs: 900,
   },
 
   /** Connections by kind of work, so that no kind waits for another. DATABASE_POOL_SIZE is the number for requests. */
   pools: {
-    /** Connections for inserts of intents. One is best: while a batch is stored, the next one collects all intents that arrive. */
+    /**
+     * Connections for inserts of intents. A single connection is best, because while one batch is stored, the next
+     * batch collects all intents that arrive.
+     */
     creates: 1,
-    /** Connections for look-ups of keys and of partners' links, which must not wait behind other requests. */
+    /**
+     * Connections for look-ups of API keys and of links between partners and merchants, because these look-ups must not
+     * wait behind other requests.
+     */
     keys: 2,
     /** Connections for reports of payments. After an outage, a bank sends hundreds of notifications within seconds. */
     reports: 3,
     /** Connections for jobs: webhooks, return-URL callbacks, status checks, expiries. */
     due: 3,
-    /** Connections for customers' pages and their QR codes, which anyone can request. */
+    /** Connections for customers' pay pages and QR codes, which anyone can request. */
     pages: 3,
     /**
-     * Settlement lists: this many connections to the primary, and as many to the replica if there is one. A slow reader
-     * occupies a connection for as long as the list takes.
+     * Connections for settlement lists: this number to the primary, and the same number to the replica if a replica is
+     * configured. A slow reader occupies a connection for as long as the list takes.
      */
     lists: 6,
     /** Connections for the operator dashboard and `/metrics`. */
     operator: 2,
   },
 
-  /** Intents that arrive together are stored by one statement. */
+  /** Intents that arrive concurrently: one statement stores them together. */
   inserts: {
     /**
      * Longest wait of an intent for its batch. The caller receives 503 after 1.1 s: an intent stored later would be an
@@ -132,46 +151,53 @@ export const LIMITS = {
   /** Reports of payments by a bank, the operator or the sandbox. */
   reports: {
     /**
-     * Stored failed attempts of one order; further attempts are only counted, because every report of an order reads
-     * all stored ones. An order's changes are numbered up to 32,767, so the limit leaves a number for its payment.
+     * Largest number of failed attempts that are stored for one order. Further attempts are only counted, because every
+     * report about an order reads all stored attempts. An order's changes are numbered up to 32,767, so the limit
+     * leaves a number for the order's payment.
      */
     attemptsOfOrder: 300,
     /**
-     * Open exceptions of one acquirer account, merchant and kind that notifications create. The first ones reveal a
-     * failure of the acquirer's software; without the limit, the signer of one account could fill the disk and delay
-     * every report. Exceptions that the operator has resolved are not included.
+     * Largest number of open exceptions that notifications create for one acquirer account, merchant and kind. The
+     * first exceptions reveal a failure of the acquirer's software. Without the limit, the signer of one account could
+     * fill the disk and delay every report. Exceptions that the operator has resolved are not included.
      */
     openOfAccount: 1_000,
     /**
-     * Second payments of one order that are stored, because every report of an order reads them. Further ones are only
-     * exceptions.
+     * Largest number of second payments that are stored for one order, because every report about an order reads these
+     * payments. Further payments are stored only as exceptions.
      */
     secondPaymentsOfOrder: 20,
-    /** Signed notifications of one acquirer account that are processed concurrently: fewer than `pools.reports`. */
+    /**
+     * Number of signed notifications from one acquirer account that are processed concurrently. The number is less than
+     * `pools.reports`.
+     */
     concurrentOfAccount: 2,
-    /** Time for which the count of these open exceptions is valid. */
+    /** Time for which the count of open exceptions is cached. */
     openCountedMs: 1_000,
   },
 
-  /** Acquirers that create payment links, one before an intent is stored. */
+  /** Calls to acquirers that create payment links. Such a call precedes the storing of an intent. */
   acquirers: {
-    /** Longest time for all calls of a request: log-in and call, and both again if the token was rejected. */
+    /** Longest time for all acquirer calls in a request: log-in and call, and both again if the token was rejected. */
     requestMs: 5_000,
-    /** Pause between two look-ups, within `requestMs`, of an intent whose commit was lost. */
+    /**
+     * Pause between two look-ups of an intent after the response to its commit was lost. The look-ups end within
+     * `requestMs`.
+     */
     lookUpPauseMs: 500,
     /** Longest time for the first of two acquirers to create a link. */
     firstLinkMs: 2_000,
-    /** After a call without a response, the other one of two acquirers is tried first for this time. */
+    /** Time for which the other of two acquirers is tried first, after a call to one acquirer got no response. */
     unreachedMs: 10_000,
     /**
-     * Concurrent calls to one acquirer from one instance. A further call is rejected immediately, so that an
-     * unresponsive acquirer occupies 64 requests instead of all. Status checks are never rejected.
+     * Largest number of concurrent calls from one instance to one acquirer. A further call is rejected immediately, so
+     * that an unresponsive acquirer occupies 64 requests instead of all requests. Status checks are never rejected.
      */
     callsUnderWay: 64,
     /**
-     * Refunds that are concurrently sent or checked at one acquirer, from one instance, and as many status checks of
-     * payments. Half of `callsUnderWay` remains for requests. A merchant has a quarter, so that three with long queues
-     * leave room for others.
+     * Number of refunds that one instance sends or checks concurrently at one acquirer, and equally the number of
+     * concurrent status checks of payments. Half of `callsUnderWay` remains for requests. Each merchant gets a quarter
+     * of the jobs, so that three merchants with long queues leave room for other merchants.
      */
     concurrentJobs: 16,
   },
@@ -183,7 +209,7 @@ export const LIMITS = {
     acquirerMs: 3_000,
     /** Longest time to connect to an acquirer. */
     acquirerConnectMs: 1_000,
-    /** Characters of the receiver's response that `ops webhooks deliveries` shows. */
+    /** Number of characters from the receiver's response that `ops webhooks deliveries` shows. */
     shownCharacters: 200,
     /** Longest accepted Retry-After: a day. */
     retryAfterSeconds: 24 * 60 * 60,
@@ -196,28 +222,40 @@ export const LIMITS = {
      * webhook must be sent within 2 s of the change.
      */
     lookIntervalMs: 1_000,
-    /** Concurrent calls to one endpoint from one instance. */
+    /** Largest number of concurrent calls from one instance to one endpoint. */
     callsOfEndpoint: 4,
-    /** Concurrent calls of one instance, each with a connection: half to endpoints that fail, half to others. */
+    /**
+     * Largest number of concurrent calls from one instance, each on its own connection. Half of the calls may go to
+     * failing endpoints, and half to other endpoints.
+     */
     concurrentCalls: 1_000,
-    /** Enabled webhooks of one merchant. For each of them, every payment of the merchant stores a row. */
+    /**
+     * Largest number of enabled webhooks per merchant. For each webhook, every payment of the merchant stores a row.
+     */
     ofMerchant: 20,
-    /** Endpoints that one poll for scheduled deliveries returns, and expired orders of a merchant in one statement. */
+    /**
+     * Largest number of endpoints that one poll for scheduled deliveries returns, and of a merchant's expired orders
+     * that one statement reads.
+     */
     lookedAt: 1_000,
-    /** A claimed delivery is scheduled again after this time unless its outcome is stored: longer than a call. */
+    /**
+     * Time after which a claimed delivery is scheduled again unless its outcome is stored. The time is longer than the
+     * longest call.
+     */
     visibilityMs: 40_000,
     /**
-     * Longest time that a stopping instance waits for calls in progress; another instance repeats those that were cut
-     * off.
+     * Longest time that a stopping instance waits for calls in progress; another instance repeats the calls that were
+     * cut off.
      */
     stopMs: 2_000,
   },
 
   lists: {
-    /** Rows of the longest list that is sent in one piece. A caller reads longer lists one at a time. */
+    /** Largest number of rows in a list that is sent in one piece. A caller can read only one longer list at a time. */
     shortRows: 1_000,
     /**
-     * Longer lists that are read concurrently, each by another caller. The pool has more connections, for short lists.
+     * Number of longer lists that are read concurrently, each by a different caller. The pool has further connections
+     * for short lists.
      */
     concurrentLong: 4,
     /** Longest time for one list, during which PostgreSQL retains every row deleted since the list began. */
@@ -227,50 +265,66 @@ export const LIMITS = {
      * occupies a connection and a snapshot of the database. The slowest mobile links in use are faster.
      */
     slowestReaderBytesPerSecond: 16 * 1024,
-    /** Long, because TCP reports the bytes read in portions: a full buffer of 6 MB opens when a sixteenth was read. */
+    /**
+     * Length of the period over which the speed is measured. The period is long, because TCP reports the bytes that
+     * were read in portions: a full buffer of 6 MB opens only after a sixteenth was read.
+     */
     readerWindowMs: 60_000,
     /**
-     * Interval between two checks of the reader's speed and permission. With `lookUps.cachedMs`, a reader who has lost
-     * the permission is disconnected within 5 s.
+     * Interval between two checks of the reader's speed and permission. Together with `lookUps.cachedMs`, the interval
+     * ensures that a reader who has lost the permission is disconnected within 5 s.
      */
     readerCheckIntervalMs: 2_000,
   },
 
   /** Pay pages, their events and QR codes. */
   pages: {
-    /** Open pages with events of one instance; each uses a connection. */
+    /** Largest number of open pages that receive events from one instance. Each page uses a connection. */
     open: 10_000,
-    /** Open pages of one order: a client that knows its address must not use up the places of other customers. */
+    /**
+     * Largest number of open pages for one order, so that a client that knows the page's address cannot use up the
+     * places for other customers.
+     */
     openOfOrder: 20,
     /** Interval between two queries of the states of all open pages. */
     lookUpIntervalMs: 1_000,
-    /** Cached QR images: 4,000 usual PNGs of 1.8 kB, or 500 usual SVGs of 14 kB. The longest SVG has 117 kB. */
+    /**
+     * Total size of the cached QR images: about 4,000 usual PNGs of 1.8 kB, or 500 usual SVGs of 14 kB. The longest SVG
+     * has 117 kB.
+     */
     qrImagesBytes: 8 * 1024 * 1024,
   },
 
-  /** Connections for the operator dashboard and `/metrics` alone, so that no request waits behind their queries. */
+  /**
+   * Connections that serve only the operator dashboard and `/metrics`, so that no request waits behind the queries of
+   * the dashboard.
+   */
   operatorDatabase: {
-    /** Limit after which PostgreSQL itself cancels a statement. One statement reads a whole day of orders. */
+    /**
+     * Time after which PostgreSQL itself cancels a statement. The time is long, because one statement reads the orders
+     * of a whole day.
+     */
     statementTimeoutMs: 4_000,
   },
 
-  /** The operator dashboard, which counts nothing until an operator opens it. */
+  /** The operator dashboard, which runs no queries for counts until an operator opens it. */
   operatorPage: {
     days: 30,
-    /** Longest wait for counts that are not cached. The page names missing counts and reloads. */
+    /** Longest wait for counts that are not cached. After this time, the page names the missing counts and reloads. */
     waitMs: 300,
-    /** Time until the page reloads; a tenth of this time while a count is missing. */
+    /** Time until the page reloads. While a count is missing, the page reloads after a tenth of this time. */
     refreshSeconds: 30,
     /**
-     * Cache of the check whether yesterday's ledger balances. Long, because the check reads all payments of merchants.
+     * Cache for the check whether yesterday's ledger balances. The cache time is long, because the check reads all
+     * payments of merchants.
      */
     balance: { cachedMs: 60_000, cachedKeys: 1 },
   },
 
   shutdown: {
     /**
-     * Longest wait for requests in progress: a client may read a long list slowly. With the drain of 5 s, the shutdown
-     * takes less than the 30 s after which container platforms kill a process.
+     * Longest wait for requests in progress, because a client may read a long list slowly. Together with the drain of 5
+     * s, the shutdown takes less than the 30 s after which container platforms kill a process.
      */
     closeMs: 20_000,
     /** npm delivers Ctrl-C twice; a second signal within this time is ignored. */

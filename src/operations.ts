@@ -29,8 +29,8 @@ export const OPERATIONS = {
 }
 
 /**
- * Operations for the documents. Notifications in the service's own format are left out if no bank has a secret for
- * them.
+ * Returns the operations for the OpenAPI documents. The operation for notifications in the service's own format is
+ * omitted if no bank has a secret for such notifications.
  */
 export const documentedOperations = (acceptsNotifications: boolean) =>
   Object.values({ ...OPERATIONS, ...(!acceptsNotifications && { acquirer: [] }) }).flat()

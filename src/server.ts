@@ -18,7 +18,7 @@ import { createServices } from './services.ts'
 
 const config = configOrExit()
 const { log, flush } = openLog(config.logLevel)
-// An uncaught error may have left work half done. The process therefore exits, and the platform starts another one.
+// An uncaught error may have left work half done, so the process exits, and the platform starts another process.
 process.on('uncaughtException', (error) => {
   log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'Uncaught exception')
   process.exit(1)
@@ -32,7 +32,8 @@ const operatorDb = createPool({
   size: LIMITS.pools.operator,
   log,
   preparedStatements,
-  // Longer than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in PostgreSQL.
+  // The time is longer than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in
+  // PostgreSQL.
   queryTimeoutMs: statementTimeoutMs + 1_000,
 })
 const now = () => new Date()
@@ -40,7 +41,7 @@ const countOpen = () =>
   readBriefly(operatorDb, statementTimeoutMs, (client) => createOverview(client).openCounts(now()))
 const metrics = createMetrics(
   { ...pools, operator: operatorDb },
-  // Cached, because Prometheus may scrape more often.
+  // The count is cached, because Prometheus may scrape more often than every 15 s.
   cached(countOpen, { cachedMs: 15_000, cachedKeys: 1 }),
 )
 

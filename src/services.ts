@@ -23,7 +23,7 @@ import { createOutboundClient } from './platform/outbound/http-client.ts'
 
 /**
  * The dependencies that the process or a test passes in. `elapsedMs` is a monotonic clock in milliseconds, and `sleep`
- * resolves after `ms` milliseconds of it. A draining instance closes each connection after its response.
+ * resolves after `ms` milliseconds on this clock. A draining instance closes each connection after its response.
  */
 export type Environment = {
   config: AppConfig
@@ -39,7 +39,10 @@ export type Environment = {
 
 export type Services = ReturnType<typeof createServices>
 
-/** The stores and clients of the service, each built once. Areas and operations use those that their types name. */
+/**
+ * The stores and clients of the service, each built once. Areas and operations use the stores and clients that their
+ * types name.
+ */
 export function createServices(environment: Environment) {
   const given = { elapsedMs: () => performance.now(), sleep: setTimeout, isDraining: () => false, limits: LIMITS }
   const base = { ...given, ...environment }
@@ -71,7 +74,7 @@ export function createServices(environment: Environment) {
     waiting: createWaiting(pools.due, statusCheckRulesOf),
     lists: createLists(pools),
     findKey: cached(createAccessKeys(pools.keys).find, limits.lookUps, elapsedMs),
-    // Uses the pool of jobs, so that no look-up of a key waits for the write.
+    // Uses the pool for jobs, so that no look-up of a key waits for the write.
     noteUse: createAccessKeys(pools.due).noteUse,
     isLinked: cached(createPartners(pools.keys).isLinked, limits.lookUps, elapsedMs),
     findCheckout: createCheckoutFinder(intents),

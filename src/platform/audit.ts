@@ -1,6 +1,9 @@
 import type { Queryable } from './db/pool.ts'
 
-/** A command that is about to change something. `arguments` are by flag, without secrets and without customer data. */
+/**
+ * A command that is about to change data. `arguments` maps each flag to its value, without secrets and without customer
+ * data.
+ */
 export type AuditedCommand = {
   auditId: string
   person: string
@@ -8,7 +11,7 @@ export type AuditedCommand = {
   arguments: Readonly<Record<string, unknown>>
 }
 
-/** The result of a command: the objects that it created, by name, or in `fault` why it failed. */
+/** The result of a command: the objects that the command created, by name, or in `fault` the reason for its failure. */
 export type AuditedOutcome = {
   auditId: string
   outcome: 'done' | 'failed'
@@ -18,14 +21,14 @@ export type AuditedOutcome = {
 export type AuditEntry = Omit<AuditedCommand, 'auditId'> & {
   at: Date
   databaseRole: string
-  /** Null if the outcome is unknown: the command still runs, or was killed. */
+  /** Null if the outcome is unknown, because the command is still running or was killed. */
   outcome: AuditedOutcome['outcome'] | null
   detail: AuditedOutcome['detail'] | null
 }
 
 type AuditQuery = { since?: Date | undefined; until?: Date | undefined; mid?: string | undefined }
 
-/** Stores and lists operators' commands, for auditors. The tables are append-only. */
+/** Stores operators' commands and lists the commands for auditors. The tables are append-only. */
 export function createAudit(db: Queryable) {
   return {
     /** Stores that a command begins. The command must not change anything before this is stored. */
@@ -47,8 +50,9 @@ export function createAudit(db: Queryable) {
     },
 
     /**
-     * Returns the commands begun from `since`, by default a week ago, until before `until`, oldest first. With `mid`,
-     * only commands about this merchant: they name it, created it, or name its order, exception, key or webhook.
+     * Returns the commands that began from `since`, by default a week ago, until before `until`, oldest first. With
+     * `mid`, returns only commands about this merchant: commands that name or created the merchant, or that name its
+     * order, exception, key or webhook.
      */
     async list({ since, until, mid }: AuditQuery): Promise<AuditEntry[]> {
       const { rows } = await db.query<AuditEntry>(

@@ -1,6 +1,6 @@
 /**
- * The colours of pay page, guides and operator dashboard. Text has a contrast of at least 4.5 to 1 against its
- * background.
+ * The colours of the pay page, the guides and the operator dashboard. Text has a contrast of at least 4.5 to 1 against
+ * its background.
  */
 export const COLOURS = `:root {
   color-scheme: light dark;
@@ -38,8 +38,8 @@ export const COLOURS = `:root {
 `
 
 /**
- * The colours of code samples, which are dark in both colour schemes and black on white on paper. Each text colour has a
- * contrast of at least 4.5 to 1 to both grounds, `--panel` and `--sample`.
+ * The colours of code samples. Code samples are dark in both colour schemes, and black on white in print. Each text
+ * colour has a contrast of at least 4.5 to 1 against both backgrounds, `--panel` and `--sample`.
  */
 export const SAMPLE_COLOURS = `:root {
   --panel: #12142a;

@@ -2,13 +2,15 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'n
 
 const ALGORITHM = 'aes-256-gcm'
 /**
- * The standard nonce of GCM. One key may encrypt 2^32 times before a repeated random nonce becomes likely enough to
- * matter.
+ * The standard length of a GCM nonce. One key may encrypt 2^32 times before a repeated random nonce becomes likely
+ * enough to matter.
  */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish them. */
+/**
+ * Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish the causes.
+ */
 export class EncryptionError extends Error {
   override name = 'EncryptionError'
   constructor() {
@@ -16,12 +18,15 @@ export class EncryptionError extends Error {
   }
 }
 
-/** The keys of WEBHOOK_SEALING_KEY: the first one encrypts, every one decrypts. Empty if the variable is not set. */
+/**
+ * The keys of WEBHOOK_SEALING_KEY: the first key encrypts, and every key decrypts. The list is empty if the variable is
+ * not set.
+ */
 export type EncryptionKeys = readonly KeyObject[]
 
 /**
- * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as
- * `M1/endpoint`: a secret that was moved to another row cannot be decrypted. Throws without a key.
+ * Encrypts a secret for the database. Returns nonce, tag and ciphertext. `owner` names the secret's row, such as
+ * `M1/endpoint`, so that a secret that was moved to another row cannot be decrypted. Throws if no key is configured.
  */
 export function encryptSecret([key]: EncryptionKeys, secret: string, owner: string): Buffer {
   if (!key) throw new Error('WEBHOOK_SEALING_KEY is not set. Set it to a key that `openssl rand -base64 32` prints.')
@@ -34,7 +39,8 @@ export function encryptSecret([key]: EncryptionKeys, secret: string, owner: stri
 export const contextOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
 /**
- * Throws EncryptionError if the keys lack the one that encrypted, `owner` differs from that of `encryptSecret`, or a byte was changed.
+ * Decrypts a secret. Throws EncryptionError if `keys` does not contain the key that encrypted the secret, if `owner`
+ * differs from the `owner` passed to `encryptSecret`, or if a byte was changed.
  */
 export function decryptSecret(keys: EncryptionKeys, encrypted: Uint8Array, owner: string): string {
   for (const key of keys) {
@@ -44,12 +50,12 @@ export function decryptSecret(keys: EncryptionKeys, encrypted: Uint8Array, owner
   throw new EncryptionError()
 }
 
-/** Returns undefined if the bytes cannot be decrypted. */
+/** Decrypts with one key. Returns undefined if the bytes cannot be decrypted. */
 function open(key: KeyObject, encrypted: Uint8Array, owner: string): string | undefined {
   const nonce = encrypted.subarray(0, NONCE_BYTES)
   const tag = encrypted.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
   const ciphertext = encrypted.subarray(NONCE_BYTES + TAG_BYTES)
-  // A shorter tag would be easier to forge.
+  // Rejects a shorter tag, because a shorter tag would be easier to forge.
   if (tag.length < TAG_BYTES) return undefined
   const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
   decipher.setAAD(Buffer.from(owner)).setAuthTag(tag)
@@ -61,9 +67,9 @@ function open(key: KeyObject, encrypted: Uint8Array, owner: string): string | un
 }
 
 /**
- * Decrypts the secrets of an endpoint. Throws EncryptionError if the current secret cannot be decrypted. An earlier secret
- * that cannot be decrypted is left out: after a loss of the key, the endpoint works again as soon as it has a new
- * secret.
+ * Decrypts the secrets of an endpoint. Throws EncryptionError if the current secret cannot be decrypted. The result
+ * omits an earlier secret that cannot be decrypted, so that after a loss of the key the endpoint works again as soon as
+ * it has a new secret.
  */
 export function decryptAll(
   keys: EncryptionKeys,

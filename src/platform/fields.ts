@@ -6,7 +6,9 @@ import * as z from 'zod'
  * sentence that begins with the field's name: `mid is required`.
  */
 
-/** Replaces the value of a field that was sent more than once, because it is unknown which value was meant. */
+/**
+ * Replaces the value of a field that was sent more than once, because the service cannot know which value was meant.
+ */
 export const REPEATED = Symbol('sent more than once')
 
 /** The error text for a missing, repeated or wrongly typed value. */
@@ -22,8 +24,8 @@ export function errorText(rule: string) {
 }
 
 /**
- * Control characters and halves of surrogate pairs, for a character class of a regular expression. They are ranges,
- * because the OpenAPI document contains the patterns too, and Python does not support \p{Cc}.
+ * Control characters and halves of surrogate pairs, for a character class of a regular expression. The class consists
+ * of ranges, because the OpenAPI document also contains the patterns, and Python does not support \p{Cc}.
  */
 export const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff'
 
@@ -41,51 +43,57 @@ export const matching = (form: RegExp, rule: string) => z.string(errorText(rule)
 
 export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
 
-/** The UTR of a payment in a bank's report, and of a payout. */
+/** The format of a UTR: a payment's UTR in a bank's report, or a payout's UTR. */
 export const UTR = /^[A-Za-z0-9]{1,35}$/
 export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
 /**
- * Words and zeros that banks and acquirers write instead of a missing reference. They would identify many payments, so
- * they identify none.
+ * Words and zeros that banks and acquirers write instead of a missing reference. Such a text would match many payments,
+ * so it identifies no payment.
  */
 const PLACEHOLDER = /^(?:0+|NA|NIL|NONE|NULL|UNDEFINED|UNKNOWN|NOTAVAILABLE|NOTAPPLICABLE)$/
 
 /**
- * The RRN of a UPI payment has 12 digits; some banks and acquirers pad it to 16 with zeros. Other references are not
- * changed.
+ * Removes the padding of an RRN. The RRN of a UPI payment has 12 digits, but some banks and acquirers pad the RRN to 16
+ * digits with zeros. Other references are not changed.
  */
 export const unpadded = (reference: string): string => reference.replace(/^0000(?=[0-9]{12}$)/, '')
 
 /** The SQL equivalent of `unpadded`. */
 export const UNPADDED = (reference: string) => `regexp_replace(${reference}, '^0000(?=[0-9]{12}$)', '')`
 
-/** An unpadded reference, and for an RRN its padded form: settlements contain references as their bank wrote them. */
+/**
+ * Returns the unpadded reference, and for an RRN also the padded form, because settlements contain references as the
+ * bank wrote them.
+ */
 export const formsOf = (reference: string): string[] =>
   /^[0-9]{12}$/.test(reference) ? [reference, `0000${reference}`] : [reference]
 
-/** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
+/** Returns the acquirer's payment id in the form of a UTR: 1 to 35 letters and digits, in upper case. */
 export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
 
 /** The SQL equivalent of `utrOfId`. */
 export const UTR_OF_ID = (id: string) => `upper(right(translate(${id}, '_-', ''), 35))`
 
-/** Unique transaction reference of a payment, in upper case and unpadded: banks write the same UTR in several forms. */
+/**
+ * Unique transaction reference of a payment. The result is in upper case and unpadded, because banks write the same UTR
+ * in several forms.
+ */
 export const utr = matching(UTR, UTR_RULE).transform((text) => unpadded(text.toUpperCase()))
 
 /** The UTR in a report of a payment. A placeholder is treated as absent. */
 export const reportedUtr = utr.transform((text) => (PLACEHOLDER.test(text) ? undefined : text))
 
 /**
- * Converts compatibility forms, such as full-width letters and no-break spaces, to plain ones, and the digits of every
- * script to 0 to 9.
+ * Converts compatibility forms, such as full-width letters and no-break spaces, to plain characters, and the digits of
+ * every script to the digits 0 to 9.
  */
 const toPlain = (text: string) =>
   text.normalize('NFKC').replace(/(?![0-9])\p{Nd}/gu, (digit) => String(digitValue(digit)))
 
 /**
- * The value of a decimal digit. Unicode encodes the ten digits of a script consecutively, and digits of adjacent
- * scripts too.
+ * Returns the value of a decimal digit. Unicode encodes the ten digits of a script consecutively, but the digits of two
+ * scripts may be adjacent.
  */
 function digitValue(digit: string): number {
   const code = digit.codePointAt(0) as number
@@ -98,9 +106,9 @@ function digitValue(digit: string): number {
 const LABELS = /^(?:(?:UPI|UTR|RRN|REF|REFERENCE|NO|NUMBER|ID|TXN|TRANSACTION|BANK|PAYMENT)(?:[^A-Z0-9]+|$))+/
 
 /**
- * Returns the references in pasted text: its long words with digits, except before the @ of an address. Without such a
- * word, the whole text after its labels is one reference, written in groups. Letters before an RRN in groups may be a
- * word or a bank's code, so both readings are returned.
+ * Returns the references in pasted text: all long words with digits, except words before the @ of an address. If the
+ * text contains no such word, the whole text after its labels is one reference, written in groups. Letters before an
+ * RRN in groups may be a word or a bank's code, so both readings are returned.
  */
 function referencesIn(pasted: string): string[] {
   const text = toPlain(pasted)
@@ -115,7 +123,7 @@ function referencesIn(pasted: string): string[] {
   return [...(/^[A-Z]+$/.test(first) && /^[0-9]{12}$/.test(rest) ? [rest] : []), first + groups.join('')]
 }
 
-/** A UTR that a person has pasted from an app, a message or a spreadsheet, with the text around it. */
+/** A UTR that a person has pasted from an app, a message or a spreadsheet, together with the text around the UTR. */
 export const pastedUtr = z
   .string(errorText(UTR_RULE))
   .transform((pasted, { issues }) => {
@@ -130,7 +138,10 @@ export const pastedUtr = z
   })
   .pipe(utr)
 
-/** A bank's reference of a payout as a person has pasted it. Spaces and dashes inside it belong to it. */
+/**
+ * A bank's reference of a payout, as a person has pasted the reference. Spaces and dashes inside the reference are part
+ * of it.
+ */
 export const pastedReference = z
   .string(errorText(textRule(64)))
   .transform((pasted) => toPlain(pasted).replace(/^[^\w./-]+|[^\w./-]+$/g, ''))
@@ -145,8 +156,8 @@ export const identifier = matching(IDENTIFIER, IDENTIFIER_RULE)
 /** A character before the @ of an e-mail address, except the dot. */
 const EMAIL_CHARACTER = `[^.@\\s${CONTROLS}]`
 /**
- * A character of a domain except the dot, or any character beyond ASCII: the OpenAPI document contains the pattern, and
- * Python does not support \p{L}.
+ * A character of a domain except the dot, or any character beyond ASCII: the pattern lists excluded characters, because
+ * the OpenAPI document contains the pattern, and Python does not support \p{L}.
  */
 const DOMAIN_CHARACTER = `[^\\s!-,./:-@\\[-\`{-~${CONTROLS}]`
 const EMAIL = new RegExp(
@@ -156,7 +167,7 @@ const EMAIL = new RegExp(
 const EMAIL_RULE = 'must be a valid e-mail address'
 const EMAIL_LIMIT_CHARACTERS = 254
 
-/** An e-mail address, also with a domain in any script; becomes its stored form. */
+/** An e-mail address, whose domain may be in any script. The result is the stored form of the address. */
 export const emailAddress = matching(EMAIL, EMAIL_RULE)
   .refine((address) => /@[\p{L}\p{M}\p{Nd}.-]+$/u.test(address), EMAIL_RULE)
   .refine(
@@ -167,8 +178,8 @@ export const emailAddress = matching(EMAIL, EMAIL_RULE)
   .transform(storedEmail)
 
 /**
- * The form in which an address is stored and compared. A domain beyond ASCII may also be sent as `xn--…`, which names
- * the same domain.
+ * Returns the form in which an address is stored and compared. A domain with non-ASCII characters may also be sent as
+ * `xn--…`, which names the same domain.
  */
 export function storedEmail(address: string): string {
   if (/^\p{ASCII}*$/u.test(address)) return address
@@ -179,7 +190,10 @@ const MOBILE_AS_WRITTEN_RULE =
   'must be 10 digits; a prefix +91, 0091, 91 or 0, spaces, dots, dashes and brackets are allowed'
 const MOBILE_AS_WRITTEN = /^(?:(?:\+|00)?91)?0?[0-9]{10}$/
 
-/** A mobile number as customers type or paste it at a checkout, in the digits of any script; becomes its 10 digits. */
+/**
+ * A mobile number as customers type or paste the number at a checkout, in the digits of any script. The result is the
+ * 10 digits.
+ */
 export const mobileAsWritten = z
   .string(errorText(MOBILE_AS_WRITTEN_RULE))
   .transform((text) => toPlain(text).replace(/[\p{Zs}\p{Pd}\p{Cf}.()[\]]/gu, ''))
@@ -187,8 +201,8 @@ export const mobileAsWritten = z
   .transform((text) => text.slice(-10))
 
 /**
- * Parses `text`; returns undefined if it is not a URL. The static method canParse of URL is not used: in Node.js 20, optimised by V8, it
- * rejects every URL with a letter such as ü.
+ * Parses `text`; returns undefined if the text is not a URL. The static method canParse of URL is not used, because in
+ * Node.js 20, once V8 has optimised this method, it rejects every URL with a letter such as ü.
  */
 export function readUrl(text: string): URL | undefined {
   try {

@@ -1,4 +1,4 @@
-/** Markup, created only by `html` and `trustedHtml`: a page escapes any other text. */
+/** Markup that only `html` and `trustedHtml` create. A page escapes any other text. */
 class Html {
   private readonly markup: string
 
@@ -21,7 +21,7 @@ export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(String.raw({ raw: parts }, ...values.map(toMarkup)))
 }
 
-/** Markup that is not escaped: only markup of this project, never text from a request. */
+/** Returns markup that is not escaped. The argument must be this project's own markup, never text from a request. */
 export const trustedHtml = (markup: string): Html => new Html(markup)
 
 function toMarkup(value: Value): string {

@@ -1,8 +1,8 @@
 import { type Logger, pino } from 'pino'
 
-/** Lines are written together, because a system call for each line is slow. */
+/** Size of the buffer. Buffered lines are written together, because a system call for each line is slow. */
 const BUFFER_BYTES = 8_192
-/** Longest time until a line is written. A killed process loses the lines of this time. */
+/** Longest time until a line is written. A process that is killed loses the lines logged within this time. */
 const FLUSH_INTERVAL_MS = 500
 /**
  * Largest number of bytes buffered while nothing can be written, for example on a full disk. Further lines are lost.
@@ -15,15 +15,15 @@ export function openLog(level: string): { log: Logger; flush: () => void } {
     minLength: BUFFER_BYTES,
     maxLength: RETAINED_BYTES,
     sync: true,
-    // By default, pino sleeps until a full pipe is read, and blocks the whole service.
+    // Does not retry, because by default pino sleeps until a full pipe is read, and thereby blocks the whole service.
     retryEAGAIN: () => false,
   })
   output.on('error', () => undefined)
   const flush = () => output.flush()
   setInterval(flush, FLUSH_INTERVAL_MS).unref()
-  // `end` instead of `flushSync`: on a full disk, flushSync retries forever and blocks the process.
+  // Calls `end` instead of `flushSync`, because on a full disk flushSync retries forever and blocks the process.
   process.on('exit', () => output.end())
-  // pino receives only `write`: with the whole destination it would call flushSync after a fatal line.
+  // pino receives only `write`, because with the whole destination pino would call flushSync after a fatal line.
   return {
     log: pino(
       { level, base: null, formatters: { level: (name) => ({ level: name }) } },

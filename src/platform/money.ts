@@ -1,20 +1,24 @@
 import * as z from 'zod'
 import { errorText, matching } from './fields.ts'
 
-/** An amount: a whole number of paise. `toPaise` parses text in rupees, and the formatters below convert it back. */
+/**
+ * An amount: a whole number of paise. `toPaise` parses text in rupees, and the formatters below convert paise back to
+ * text.
+ */
 export type Paise = number
 
-/** Largest amount of an intent in rupees, unless the operator sets another one for the merchant. */
+/** Largest amount of an intent in rupees, unless the operator sets another maximum for the merchant. */
 export const USUAL_MAX_RUPEES = 100_000
-/** Largest amount that the operator can set: NPCI's limit for verified merchants of some categories. */
+/** Largest maximum in rupees that the operator can set: NPCI's limit for verified merchants in some categories. */
 export const HIGHEST_MAX_RUPEES = 500_000
 
-/** Whole rupees as text or as a JSON number; the result is paise. */
+/** Accepts whole rupees as text or as a JSON number; the result is paise. */
 export function orderAmount(maxRupees: number) {
   const rule = `must be a whole number from 1 to ${maxRupees}`
   return z.union(
     [
-      // Store plugins send `200.00` for 200. z.coerce is not used: it accepts `1e3`, `0x10` and spaces.
+      // Accepts `200.00` for 200, because store plugins send amounts in this form. z.coerce is not used, because it
+      // accepts `1e3`, `0x10` and spaces.
       textInPaise(new RegExp(`^0*(${oneTo(maxRupees)})(\\.00?)?$`), rule),
       z
         .int(rule)
@@ -26,13 +30,13 @@ export function orderAmount(maxRupees: number) {
   )
 }
 
-/** Some store software sends four decimals: 100.0000 is 100. */
+/** Accepts further zeros after two decimals, because some store software sends 100.0000 for 100. */
 const LENIENT_DECIMALS = '\\.[0-9]{1,2}0*'
 
-/** Rupees from 1.00, as text or as a JSON number; the result is paise. */
+/** Accepts rupees from 1.00, as text or as a JSON number; the result is paise. */
 export const lenientAmount = (maxRupees: number) => textOrNumber(lenientPattern(maxRupees), lenientRule(maxRupees))
 
-/** The amount of any intent as a person types it; the result is paise. */
+/** Accepts the amount of any intent as a person types the amount; the result is paise. */
 export const lenientAmountText = textInPaise(lenientPattern(HIGHEST_MAX_RUPEES), lenientRule(HIGHEST_MAX_RUPEES))
 
 function lenientPattern(maxRupees: number): RegExp {
@@ -47,8 +51,8 @@ function lenientRule(maxRupees: number): string {
 const REFUND_RULE = `must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}.00 with at most two decimals, such as 88.82`
 
 /**
- * The amount of a refund of a merchant with the input `shop`, from 0.01, as text or as a JSON number; the result is
- * paise.
+ * Accepts a refund amount from 0.01 from a merchant with the input setting `shop`, as text or as a JSON number; the
+ * result is paise.
  */
 export const lenientRefund = textOrNumber(
   new RegExp(
@@ -61,7 +65,7 @@ export const lenientRefund = textOrNumber(
 function oneTo(max: number): string {
   const digits = String(max)
   const shorter = digits.length > 1 ? [`[1-9][0-9]{0,${digits.length - 2}}`] : []
-  // Numbers of the same length share their first digits with `max` and then have a lower digit.
+  // A lower number of the same length shares its first digits with `max`, followed by a lower digit.
   const lower = [...digits].flatMap((digit, place) => {
     const [from, to] = [place === 0 ? 1 : 0, Number(digit) - 1]
     return from > to ? [] : `${digits.slice(0, place)}[${from}-${to}][0-9]{${digits.length - place - 1}}`
@@ -73,7 +77,7 @@ function textInPaise(pattern: RegExp, rule: string) {
   return matching(pattern, rule).transform(toPaise)
 }
 
-/** A number is converted by its digits, never by arithmetic. */
+/** Accepts a number or text. A number is converted by its digits, never by arithmetic. */
 function textOrNumber(pattern: RegExp, rule: string) {
   return z.union(
     [
@@ -87,7 +91,10 @@ function textOrNumber(pattern: RegExp, rule: string) {
   )
 }
 
-/** Paise of rupees as text, possibly negative or with commas; the decimals after the second must be zeros. */
+/**
+ * Converts rupees as text to paise. The text may be negative or contain commas; the decimals after the second decimal
+ * must be zeros.
+ */
 export function toPaise(rupees: string): Paise {
   const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
   return Number(whole + decimals.padEnd(2, '0').slice(0, 2))
@@ -95,19 +102,22 @@ export function toPaise(rupees: string): Paise {
 
 const BANK_RULE = 'must be rupees with at most two decimals'
 
-/** An amount in a bank's notification: below 10^12 rupees. */
+/** The format of an amount in a bank's notification: less than 10^12 rupees. */
 const BANK_AMOUNT = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
 
-/** Largest single amount that an import accepts: 10^11 rupees. A sum of 900 such amounts is still an exact number. */
+/**
+ * Largest single amount, in paise, that an import accepts: 10^11 rupees. A sum of 900 such amounts is still an exact
+ * number.
+ */
 export const MOST_PAISE_OF_IMPORT: Paise = 10 ** 13
 
 const TOTAL_RULE = 'must be rupees such as 1234567.00 or 12,34,567.00'
 const TOTAL = /^-?(?:[0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{2,3}){0,5},[0-9]{3})(?:\.[0-9]{1,2})?$/
 
-/** A sum of rupees as a person copies it, with or without commas; becomes paise. */
+/** A sum in rupees as a person copies the sum, with or without commas; the result is paise. */
 export const totalText = matching(TOTAL, TOTAL_RULE).transform(toPaise)
 
-/** Rupees as a number or as text; becomes paise. */
+/** Rupees as a number or as text; the result is paise. */
 export const bankAmount = z
   .union(
     [
@@ -122,24 +132,31 @@ export const bankAmount = z
   )
   .transform(toPaise)
 
-/** Rupees with two decimals: 58882 paise are `588.82`, 20000 are `200.00`, -1 is `-0.01`. */
+/** Formats paise as rupees with two decimals: 58882 becomes `588.82`, 20000 becomes `200.00`, -1 becomes `-0.01`. */
 export function toDecimalText(paise: Paise): string {
   const digits = String(Math.abs(paise)).padStart(3, '0')
   return `${paise < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
 }
 
-/** The amount for merchants: 58882 paise are `588.82`, 20000 are `200`. */
+/** Formats paise as rupees for merchants: 58882 becomes `588.82`, 20000 becomes `200`. */
 export const toPlainText = (paise: Paise): string => (paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise))
 
 /**
- * Rupees for JSON: the division yields the number nearest to the amount, which JSON writes with the amount's digits.
+ * Converts paise to rupees for JSON. The division yields the number nearest to the amount, and JSON writes this number
+ * with the amount's digits.
  */
 export const toJsonNumber = (paise: Paise): number => paise / 100
 
-/** Formats for people: 1234567 is `12,34,567`. Intl is not used, because its first use delays the start. */
+/**
+ * Formats a number for people: 1234567 becomes `12,34,567`. Intl is not used, because the first use of Intl delays
+ * startup.
+ */
 export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
 
-/** Formats for people: `1 row`, `2 rows`, `1,00,000 rows`. `many` is the plural if it is not `what` with an s. */
+/**
+ * Formats a count for people: `1 row`, `2 rows`, `1,00,000 rows`. `many` is the plural if the plural is not `what` with
+ * an s.
+ */
 export const counted = (count: number, what: string, many = `${what}s`): string =>
   `${toIndianDigits(count)} ${count === 1 ? what : many}`
 
@@ -148,10 +165,10 @@ export function groupRupees(text: string): string {
   return text.replace(/(?<![\w.,])\d+(?=\.\d\d(?!\w|[.,]\d))/g, toIndianDigits)
 }
 
-/** Formats for people: 123456700 paise are `₹12,34,567.00`, -50 are `-₹0.50`. */
+/** Formats paise for people: 123456700 becomes `₹12,34,567.00`, -50 becomes `-₹0.50`. */
 export const toIndianRupees = (paise: Paise): string => groupRupees(toDecimalText(paise)).replace(/^-?/, '$&₹')
 
-/** Formats for people: 50000000 paise are `₹5,00,000`, 58882 are `₹588.82`. */
+/** Formats paise for people: 50000000 becomes `₹5,00,000`, 58882 becomes `₹588.82`. */
 export function toIndianText(paise: Paise): string {
   const decimals = paise % 100 === 0 ? '' : toDecimalText(paise).slice(-3)
   return `₹${toIndianDigits(Math.floor(paise / 100))}${decimals}`

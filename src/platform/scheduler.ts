@@ -10,7 +10,7 @@ export type JobSource = {
   name: string
   /**
    * Returns the queues with pending jobs, without locking rows. Once `isStopped` returns true, a search of several
-   * statements stops before its next statement: a stopping instance waits for the search.
+   * statements stops before its next statement, because a stopping instance waits for the search.
    */
   findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
   /** Largest number of concurrent jobs in this instance. */
@@ -22,14 +22,15 @@ export type Queue = {
   key: string
   group: string
   /**
-   * Claims up to `most` pending jobs of the queue by scheduling them for later. The jobs of a killed instance therefore
-   * become pending again, and another instance can claim them.
+   * Claims up to `most` pending jobs of the queue by scheduling the jobs for a later time. The jobs of a killed
+   * instance therefore become pending again, and another instance can claim them.
    */
   claim: (most: number) => Promise<Job[]>
 }
 
 /**
- * Runs one job; aborting `signal` cancels it. Resolves to true if the next job of its queue may be claimed immediately.
+ * Runs one job. Aborting `signal` cancels the job. Resolves to true if the next job of its queue may be claimed
+ * immediately.
  */
 export type Job = (signal: AbortSignal) => Promise<boolean>
 
@@ -42,7 +43,8 @@ export function startScheduler(
   { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
 ) {
   const giveUp = new AbortController()
-  // 0 means no limit. Every call in progress adds a listener to this signal; above a limit, Node.js warns of a leak.
+  // 0 means no limit. The limit is removed, because every call in progress adds a listener to this signal, and Node.js
+  // warns of a leak above a limit.
   setMaxListeners(0, giveUp.signal)
   /** Number of jobs in progress or about to start, by the key of their queue and by their group. */
   const counts = new Map<string, number>()
@@ -76,7 +78,8 @@ export function startScheduler(
   async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
-    // In a group that was full, the slot that is now free is left to the next poll, which finds all waiting queues.
+    // If the group was full, this queue does not claim the free slot. The next poll fills the slot, because the poll
+    // considers all waiting queues.
     if (goesOn && countOf(queue.group) < source.concurrency.ofGroup - 1) serve(source, queue)
   }
 
@@ -111,7 +114,10 @@ export function startScheduler(
   }
 
   return {
-    /** Waits up to `stopMs` for jobs in progress, then cancels them. Another instance repeats them. */
+    /**
+     * Waits up to `stopMs` for jobs in progress, then cancels the remaining jobs. Another instance repeats the
+     * cancelled jobs.
+     */
     async stop() {
       isStopped = true
       await Promise.all(loops.map((loop) => loop.stop()))

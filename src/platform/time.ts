@@ -1,7 +1,10 @@
 import * as z from 'zod'
 import { errorText } from './fields.ts'
 
-/** Indian Standard Time, UTC+05:30 all year. Plain arithmetic, because Intl is much slower. */
+/**
+ * The offset of Indian Standard Time, UTC+05:30 all year. The functions here use plain arithmetic, because Intl is much
+ * slower.
+ */
 const OFFSET = '+05:30'
 const OFFSET_MS = 330 * 60_000
 const DAY_MS = 24 * 60 * 60_000
@@ -9,7 +12,7 @@ const DAY_MS = 24 * 60 * 60_000
 /** Formats a time as `YYYY-MM-DD HH:MM:SS` in IST. */
 export const toIstText = (moment: Date): string => inIst(moment).replace('T', ' ')
 
-/** The day in India at `moment`: `YYYY-MM-DD`. */
+/** Returns the day in India at `moment` as `YYYY-MM-DD`. */
 export const toIstDay = (moment: Date): string => toIstText(moment).slice(0, 10)
 
 /** Formats a time for people: `YYYY-MM-DD HH:MM:SS IST`. */
@@ -20,29 +23,32 @@ export const toIstIso = (moment: Date): string => `${inIst(moment)}${OFFSET}`
 
 const inIst = (moment: Date): string => new Date(moment.getTime() + OFFSET_MS).toISOString().slice(0, 19)
 
-/** The first moment of the IST day `dd-mm-yyyy`; undefined if the text has another format or the day does not exist. */
+/**
+ * Returns the first moment of the IST day `dd-mm-yyyy`; undefined if the text has another format or the day does not
+ * exist.
+ */
 export function startOfIstDay(text: string): Date | undefined {
   const [, day, month, year] = /^(\d\d)-(\d\d)-(\d{4})$/.exec(text) ?? []
   const date = `${year}-${month}-${day}`
-  // The pattern accepts the year 0000, which the calendar does not have.
+  // Rejects the year 0000, which the pattern accepts but the calendar does not have.
   if (year === '0000' || !z.regexes.date.test(date)) return undefined
   return new Date(`${date}T00:00:00${OFFSET}`)
 }
 
-/** The first moment of the IST day that contains `moment`. */
+/** Returns the first moment of the IST day that contains `moment`. */
 export function istDayOf(moment: Date): Date {
   return new Date(Math.floor((moment.getTime() + OFFSET_MS) / DAY_MS) * DAY_MS - OFFSET_MS)
 }
 
 export const DAY_RULE = 'must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
 
-/** A day as `YYYY-MM-DD` or `dd-mm-yyyy`; becomes `YYYY-MM-DD`. */
+/** Accepts a day as `YYYY-MM-DD` or `dd-mm-yyyy`; the result is `YYYY-MM-DD`. */
 export const dayText = z
   .string(errorText(DAY_RULE))
   .transform((text) => text.replace(/^(\d\d)-(\d\d)-(\d{4})$/, '$3-$2-$1'))
   .refine((day) => day.startsWith('20') && z.regexes.date.test(day), DAY_RULE)
 
-/** The first moment of the IST day `YYYY-MM-DD`. */
+/** Returns the first moment of the IST day `YYYY-MM-DD`. */
 export const startOfDay = (day: string): Date => new Date(`${day}T00:00:00${OFFSET}`)
 
 export const nextDay = (day: Date): Date => new Date(day.getTime() + DAY_MS)
@@ -57,8 +63,8 @@ const ISO_MOMENT = new RegExp(
 const IST_MOMENT = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
 
 /**
- * The moment as ISO 8601 text with a time zone; undefined if `text` violates MOMENT_RULE. It stays text, because a Date
- * would lose the microseconds, and a file of a million lines would need a million Dates.
+ * Returns the moment as ISO 8601 text with a time zone; undefined if `text` violates MOMENT_RULE. The moment stays
+ * text, because a Date would lose the microseconds, and a file with a million lines would need a million Dates.
  */
 export function readMoment(text: string): string | undefined {
   const day = text.slice(0, 10)

@@ -1,10 +1,13 @@
 import * as z from 'zod'
 import { readUrl } from './fields.ts'
 
-/** Values of variables, by name. */
+/** Values of environment variables, by name. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** Checks variables. Throws an Error for the operator that names every invalid or missing variable, but no value. */
+/**
+ * Checks variables. Throws an Error for the operator. The message names every invalid or missing variable, but contains
+ * no value.
+ */
 export function readVariables<S extends z.ZodType>(schema: S, values: Variables): z.output<S> {
   const { data, error } = schema.safeParse(values)
   if (error === undefined) return data as z.output<S>
@@ -31,7 +34,7 @@ export const listOf = (rule: string, test: (text: string) => boolean) => {
 
 export const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '')
 
-/** The base of URLs that receive credentials: https, or http to this machine only. */
+/** Base URL to which the service sends credentials: https, or http only to this machine. */
 export const secureUrl = checked(
   'must be an https URL without query',
   (text) =>
@@ -39,8 +42,8 @@ export const secureUrl = checked(
 ).transform(withoutTrailingSlash)
 
 /**
- * The credentials of an acquirer; undefined if none is set. Throws if only some are set: the service could then not
- * create payments or not verify their notifications.
+ * Returns the credentials of an acquirer; undefined if no credential is set. Throws if only some credentials are set,
+ * because the service could then not create payments or not verify notifications.
  */
 export function allOrNone<T extends Record<string, unknown>>(acquirer: string, credentials: T) {
   const missing = Object.keys(credentials).filter((name) => !credentials[name])

@@ -24,8 +24,8 @@ export type CashfreeSettings = Account & {
   /** Whether the account is in Cashfree's sandbox, where no money moves and a web page simulates the customer. */
   isSandbox?: boolean
   /**
-   * The service's public address, below which it receives notifications. Commands leave it undefined, because they
-   * create no orders.
+   * The service's public base URL, under which acquirers send notifications. Undefined in commands, which create no
+   * orders.
    */
   publicUrl?: string | undefined
 }
@@ -40,7 +40,10 @@ export type PhonepeSettings = Account & {
 
 const isPrintable = (text: string) => /^[!-~]+$/.test(text)
 
-/** Environment variables of the acquirer accounts. Each may also be set as `NAME_FILE`, the path of a file. */
+/**
+ * Environment variables that configure the acquirer accounts. Each variable may also be set as `NAME_FILE`, the path of
+ * a file that contains the value.
+ */
 export const ACCOUNT_VARIABLES = {
   SETU_API_URL: secureUrl.default('https://umap.setu.co'),
   SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
@@ -63,14 +66,17 @@ export const ACCOUNT_VARIABLES = {
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
 
-/** Context for checking accounts. Commands pass no `publicUrl`, because they receive no notifications. */
+/** Context for checking accounts. Commands pass no `publicUrl`, because commands receive no notifications. */
 export type Service = { production: boolean; publicUrl?: string | undefined }
 
-/** Values of the metric label `account`. One label per account would be unbounded. */
+/** Values of the metric label `account`. One value per account would make the number of time series unbounded. */
 export const ACCOUNT_KINDS = ['default', 'own', 'disabled'] as const
 export type AccountKind = (typeof ACCOUNT_KINDS)[number]
 
-/** `default` is an account configured by the environment; `own` is one stored in the database for its merchants. */
+/**
+ * Returns `default` for an account that the environment configures, otherwise `own` for an enabled account in the
+ * database, or `disabled`.
+ */
 export const accountKind = (name: string, isDisabled: boolean): AccountKind =>
   !name.includes(':') ? 'default' : isDisabled ? 'disabled' : 'own'
 
@@ -88,8 +94,8 @@ export function splitAccountName(name: string): { acquirer: string; account: str
 }
 
 /**
- * Reads the settings of the account `name` from the `NAME=value` lines of `text`, under the names of the environment
- * variables. Throws an Error for the operator that contains no value.
+ * Reads the settings of the account `name` from the `NAME=value` lines in `text`. Each NAME is that of an environment
+ * variable. Throws an Error whose message is for the operator and contains no value.
  */
 export function readAccount(name: string, text: string, service: Service): Account {
   const { acquirer, account } = splitAccountName(name)
@@ -109,8 +115,8 @@ export function readAccount(name: string, text: string, service: Service): Accou
 }
 
 /**
- * Returns the accounts that the environment sets up. Throws an Error for the operator if credentials of one are
- * incomplete.
+ * Returns the accounts that the environment configures. Throws an Error for the operator if an account's credentials
+ * are incomplete.
  */
 export const readAccounts = (variables: Variables, service: Service): Omit<AcquirerSettings, 'direct'> => ({
   setu: setuAccount(variables, service),
@@ -132,7 +138,9 @@ function setuAccount(variables: Variables, service: Service): SetuSettings | und
   }
 }
 
-/** Accepts every client secret of the account for notifications: Cashfree signs with any one of them. */
+/**
+ * Accepts every client secret of the account for notifications, because Cashfree may sign with any of these secrets.
+ */
 function cashfreeAccount(variables: Variables, service: Service): CashfreeSettings | undefined {
   const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
   const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })
@@ -144,8 +152,8 @@ function cashfreeAccount(variables: Variables, service: Service): CashfreeSettin
 }
 
 /**
- * PhonePe's SHA webhooks authenticate with a user and a password, stored as one secret `user:password`; its HMAC
- * webhooks with a key.
+ * PhonePe's SHA webhooks authenticate with a user and a password, stored as one secret `user:password`. PhonePe's HMAC
+ * webhooks authenticate with a key.
  */
 function phonepeAccount(variables: Variables, service: Service): PhonepeSettings | undefined {
   const { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD } = variables
@@ -165,11 +173,11 @@ function phonepeAccount(variables: Variables, service: Service): PhonepeSettings
 }
 
 /**
- * Returns whether the account is in the acquirer's sandbox at `host`. Throws if it is and the service runs in
- * production.
+ * Returns whether the account is in the acquirer's sandbox at `host`. Throws if the service is running in production
+ * with a sandbox account.
  */
 function checkSandbox(apiUrl: string, host: string, variable: string, { production }: Service): boolean {
-  // A host name with the trailing dot of the DNS root is the same host.
+  // Removes trailing dots, because a host name with the trailing dot of the DNS root is the same host.
   const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
   if (isSandbox && production) {
     throw new Error(

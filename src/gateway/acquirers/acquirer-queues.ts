@@ -7,8 +7,8 @@ import type { AcquirerClient } from './client.ts'
 export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
 
 /**
- * Pending jobs at acquirers. `findPending` finds them for all accounts in one query. `claimPending` returns a merchant's jobs
- * and schedules their next attempts.
+ * Pending jobs at acquirers. `findPending` finds the pending jobs of all accounts in one query. `claimPending` returns
+ * a merchant's pending jobs and schedules the next attempt of each job.
  */
 type PendingAtAcquirers<Pending> = {
   findPending: (now: Date) => Promise<PendingMerchant[]>
@@ -29,8 +29,8 @@ export function acquirerQueues<Pending>(
 ): JobSource {
   let claims = 0
   /**
-   * Sequence number of each queue's last claim, by queue key. Retained when a queue empties, so that a queue that
-   * fills again does not jump ahead.
+   * Sequence number of each queue's last claim, by queue key. The number is retained when a queue becomes empty, so
+   * that a queue that fills again does not jump ahead.
    */
   const lastClaims = new Map<string, number>()
   const lastClaimOf = ({ key }: Pick<Queue, 'key'>) => lastClaims.get(key) ?? 0
@@ -57,9 +57,9 @@ export function acquirerQueues<Pending>(
         const client = await clientOf(pending.acquirer)
         if (client) queues.push(queueOf(pending, client))
       }
-      // The sort is stable: among queues that were never claimed, the one with the oldest pending job comes first.
+      // The sort is stable: among queues that were never claimed, the queue with the oldest pending job comes first.
       queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
-      // Entries below the lowest number of a waiting queue no longer affect the order.
+      // Deletes entries below the lowest number of a waiting queue, because these entries no longer affect the order.
       const lowest = queues[0] ? lastClaimOf(queues[0]) : Number.POSITIVE_INFINITY
       for (const [key, number] of lastClaims) if (number < lowest) lastClaims.delete(key)
       return queues
@@ -67,7 +67,7 @@ export function acquirerQueues<Pending>(
   }
 }
 
-/** Ignores an AcquirerError, so that the scheduler does not log what the client has already logged. */
+/** Ignores an AcquirerError, so that the scheduler does not log an error that the client has already logged. */
 export function ignoreAcquirerError(error: unknown): undefined {
   if (!(error instanceof AcquirerError)) throw error
 }

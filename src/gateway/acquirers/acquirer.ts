@@ -7,18 +7,21 @@ import type { Notifications } from './notification.ts'
 export type Acquirer<Settings> = {
   /** Names of the acquirer's environment variables, for messages to the operator. */
   variables: string
-  /** Returns why the acquirer cannot serve a merchant, as a message to the operator; undefined if it can. */
+  /**
+   * Returns why the acquirer cannot serve a merchant, as a message to the operator; undefined if the acquirer can serve
+   * the merchant.
+   */
   errorOf?: (merchant: AcquirerMerchant) => string | undefined
   /**
-   * When and how often the service may check a payment's status at the acquirer. Absent if the service creates the
-   * links.
+   * When and how often the service may check a payment's status at the acquirer. Absent if the service itself creates
+   * the links.
    */
   statusCheckRules?: StatusCheckRules
-  /** Reads the acquirer's notifications; undefined unless the acquirer is set up. */
+  /** Returns the reader of the acquirer's notifications; undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /**
-   * Creates the client. Absent if the service creates the links. Returns undefined unless the acquirer is set up.
-   * `elapsedMs` is a monotonic clock.
+   * Creates the client. Absent if the service itself creates the links. Returns undefined unless the acquirer is set
+   * up. `elapsedMs` is a monotonic clock.
    */
   client?: (settings: Settings, http: HttpClient, elapsedMs: () => number) => AcquirerClient | undefined
   /**
@@ -44,7 +47,7 @@ export type ReadSettled = (
 
 /** An amount that an acquirer adds to a payout or deducts from it. */
 export type SettledEvent = {
-  /** The acquirer's own name of the event type, shown to the operator. */
+  /** The acquirer's own name for the event type, shown to the operator. */
   kind: string
   /** In paise; negative for a deduction. */
   amount: number
@@ -62,11 +65,11 @@ type SettledLine = {
   /** Undefined for a payment's own line, which uses the payment's UTR. */
   utr?: string | undefined
   /**
-   * An older UTR of this line. An earlier import may have stored the line under it, before the acquirer replaced it
-   * with `utr`.
+   * An older UTR of this line. An earlier import may have stored the line under this UTR, before the acquirer replaced
+   * the UTR with `utr`.
    */
   earlierUtr?: string | undefined
-  /** The payment of this line: the acquirer's payment id and the bank reference. */
+  /** The payment on this line: the acquirer's payment id and the bank reference. */
   payment: { id: string | undefined; utr: string | undefined }
   fee: number | undefined
   tax: number | undefined

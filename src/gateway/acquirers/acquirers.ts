@@ -25,8 +25,8 @@ export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)
 const acquirerOf = (account: string) => ACQUIRERS.get(splitAccountName(account).acquirer)
 
 /**
- * When and how often the service may check payments at an account's acquirer; undefined if the service creates the
- * links.
+ * When and how often the service may check payments at an account's acquirer; undefined if the service itself creates
+ * the links.
  */
 export const statusCheckRulesOf = (account: string): StatusCheckRules | undefined =>
   acquirerOf(account)?.statusCheckRules
@@ -37,7 +37,7 @@ export const statusCheckRulesOf = (account: string): StatusCheckRules | undefine
 export const settledReader = ({ name, settings }: AcquirerAccount, http: HttpClient): ReadSettled | undefined =>
   acquirerOf(name)?.settled?.(settings, http)
 
-/** An acquirer account, named as `accountName` formats it. `settings` contains this acquirer's settings only. */
+/** An acquirer account. `accountName` formats its name. `settings` contains this acquirer's settings only. */
 export type AcquirerAccount = {
   name: string
   settings: AcquirerSettings
@@ -45,15 +45,15 @@ export type AcquirerAccount = {
   version: string
   /** Why the account cannot be used, as a message to the operator. */
   error?: string | undefined
-  /** Since when the account creates no links; null while it is enabled. */
+  /** Time from which the account creates no links; null while the account is enabled. */
   disabledAt: Date | null
 }
 
 export type Accounts = ReturnType<typeof createAccounts>
 
 /**
- * Returns the acquirer accounts: those of the environment, in `settings`, and those of the database, which `load`
- * reads.
+ * Returns all acquirer accounts: accounts that the environment configures, from `settings`, and accounts in the
+ * database, which `load` reads.
  */
 export function createAccounts(settings: AcquirerSettings, load: () => Promise<AcquirerAccount[]> = async () => []) {
   const ofEnvironment = ACQUIRER_NAMES.filter((name) => isSetUp(name, settings)).map(
@@ -93,7 +93,10 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
       return stored.length + ofEnvironment.filter(({ name }) => ACQUIRERS.get(name)?.notifications(settings)).length
     },
 
-    /** Returns why a merchant cannot use an account, as a message to the operator; undefined if it can. */
+    /**
+     * Returns why a merchant cannot use an account, as a message to the operator; undefined if the merchant can use the
+     * account.
+     */
     async errorOf(name: string, merchant: AcquirerMerchant): Promise<string | undefined> {
       const acquirer = acquirerOf(name)
       if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
@@ -104,15 +107,18 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
     },
 
     /**
-     * Returns one warning for each account in the database or in `names`, the accounts of merchants, that cannot be
-     * used.
+     * Returns one warning for each unusable account in the database or in `names`. `names` are the accounts of
+     * merchants.
      */
     async warningsOf(names: readonly string[]): Promise<string[]> {
       const invalid = (await load()).filter(({ error: problem }) => problem !== undefined)
       return warn([...new Set([...names, ...invalid.map(({ name }) => name)])], notSetUp)
     },
 
-    /** Returns one warning for each of `names`, the accounts of open refunds, that cannot send refunds. */
+    /**
+     * Returns one warning for each account in `names` that cannot send refunds. `names` are the accounts of open
+     * refunds.
+     */
     refundWarnings: (names: readonly string[]) =>
       warn(names, (name, advice) => `Refunds at the acquirer ${name} are waiting: ${advice}`),
   }
@@ -121,8 +127,8 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
 const notSetUp = (name: string, advice: string) => `Merchants of the acquirer ${name} cannot accept payments: ${advice}`
 
 /**
- * Whether an acquirer is set up. `direct` always is, because the service's own links work without notifications. An
- * acquirer that this version does not know is not set up; a newer version may have stored its name.
+ * Whether an acquirer is set up. `direct` is always set up, because the service's own links work without notifications.
+ * An acquirer that this version does not know is not set up: a newer version may have stored the acquirer's name.
  */
 function isSetUp(name: string, settings: AcquirerSettings): boolean {
   const acquirer = ACQUIRERS.get(name)
@@ -131,7 +137,9 @@ function isSetUp(name: string, settings: AcquirerSettings): boolean {
 
 export type Acquirers = ReturnType<typeof createAcquirers>
 
-/** Clients and notifications of the acquirer accounts. Each is created once, and again after its account changes. */
+/**
+ * Clients and notifications of the acquirer accounts. Each client is created once, and again after its account changes.
+ */
 export function createAcquirers(accounts: Accounts, http: HttpClient, options: ClientOptions) {
   type Created = { version: string; client: LimitedClient | undefined; notifications: Notifications | undefined }
   const created = new Map<string, Created>()
@@ -155,8 +163,8 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
 
   return {
     /**
-     * Returns the client of an account that creates its own links; undefined if the service creates the links or the
-     * account cannot be used.
+     * Returns the client of an account that creates its own links; undefined if the service itself creates the links or
+     * the account cannot be used.
      */
     clientOf: async (name: string) => (await find(name))?.client,
 
@@ -169,8 +177,8 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
 
     /**
      * Returns the clients that create a merchant's links, in the order of attempts: an account that recently failed to
-     * respond comes last. Empty if the service creates the links. Throws an AcquirerError if none of the merchant's
-     * accounts can create links.
+     * respond comes last. The list is empty if the service itself creates the links. Throws an AcquirerError if none of
+     * the merchant's accounts can create links.
      */
     async linkersOf({ mid, ...merchant }: Merchant): Promise<Linker[]> {
       if (merchant.acquirer === 'direct') return []

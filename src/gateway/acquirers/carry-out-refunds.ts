@@ -8,7 +8,7 @@ import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-q
 import type { AcquirerClient, Refunds } from './client.ts'
 
 const HOUR_MS = 3_600_000
-/** Time after which the operator decides about a refund that was sent and that the acquirer still does not list. */
+/** Time after which the operator has to decide about a sent refund that the acquirer still does not list. */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 

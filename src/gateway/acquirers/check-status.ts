@@ -15,8 +15,8 @@ type Recording = { reports: Reports; now: () => Date }
 
 /**
  * Checks an order's payments at its acquirer and records them. Returns undefined if no payment has a final status;
- * otherwise the result of the first payment that changed something, or of the last one. After an unreadable response
- * the order stays open. Rejects with an AcquirerError.
+ * otherwise the result of the first payment that changed something, or of the last payment if none did. After an
+ * unreadable response, the order stays open. A failed call rejects with an AcquirerError.
  */
 export async function checkAtAcquirer(
   order: LinkedOrder,
@@ -41,12 +41,15 @@ export async function checkAtAcquirer(
   return recorded.find((one) => 'exception' in one || one.changed) ?? recorded.at(-1)
 }
 
-/** Whether a failed status check may have reached the order at the acquirer: not after a 429 or a failed login. */
+/**
+ * Whether a failed status check may have reached the order at the acquirer. A 429 or a failed login means that the
+ * check did not reach the order.
+ */
 export const reachedAcquirer = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
 
 /**
  * Returns a function that closes the link of a cancelled order. If the acquirer rejects the call, the order may be
- * paid, so the payment's status is checked. Responses to merchants do not wait for it.
+ * paid, so the payment's status is checked. Responses to merchants do not wait for this function.
  */
 export function createLinkCloser({
   clientOf,
@@ -59,7 +62,8 @@ export function createLinkCloser({
       if ((await client?.closeLink(order.paymentLink)) !== 'paid') return
       await checkAtAcquirer(order, { client: client as AcquirerClient, ...recording })
     } catch (err) {
-      // The client has logged the AcquirerError. A link that stays open expires by itself, and a status check follows.
+      // The error is ignored, because the client has logged it, a link that stays open expires by itself, and a status
+      // check follows.
       if (err instanceof AcquirerError) return
       log.error(
         { err, orderId: order.orderId },
@@ -71,8 +75,8 @@ export function createLinkCloser({
 
 /**
  * The job source of scheduled status checks. All instances share an account's limit per minute, so each run counts the
- * checks of the last minute in the database. Concurrent runs of several instances may exceed the limit by the checks
- * that each has in progress.
+ * checks of the last minute in the database. Concurrent runs of several instances may exceed the limit by the number of
+ * checks that are in progress on the other instances.
  */
 export function statusCheckJobs({ statusChecks, clientOf, rulesOf, limits, ...recording }: StatusCheckJobs): JobSource {
   /** Number of status checks that each account may still send in this run. */

@@ -9,12 +9,12 @@ import { type AccountKind, accountKind, splitAccountName } from './accounts.ts'
 import { undone } from './json-request.ts'
 
 /**
- * The client of an acquirer that creates its own links. `signal` aborts a call; without one, the time limit of
+ * The client of an acquirer that creates its own links. `signal` aborts a call; without a signal, the time limit of
  * `withLimits` applies. A failed or aborted call rejects with an AcquirerError.
  */
 export type AcquirerClient = {
   /**
-   * Creates a link for an intent and checks it with `readPaymentLink`. `id` is the merchant's identifier at the
+   * Creates a link for an intent and checks the link with `readPaymentLink`. `id` is the merchant's identifier at the
    * acquirer. The link pays one of `payees`, returned as `payeeVpa`. A rejection has `isUndone` if certainly no link
    * was created, and `unsureLink` if a link may exist that can be closed.
    */
@@ -24,16 +24,16 @@ export type AcquirerClient = {
     signal?: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
   /**
-   * Closes a link, so that it can no longer be paid. Resolves to `paid` if the acquirer rejects the call because the
-   * order may be paid, and to `unknown` while a payment in progress may still succeed or if the acquirer cannot close
-   * links.
+   * Closes a link, so that customers can no longer pay with the link. Resolves to `paid` if the acquirer rejects the
+   * call because the order may be paid, and to `unknown` while a payment in progress may still succeed or if the
+   * acquirer cannot close links.
    */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'paid' | 'unknown'>
   /**
-   * Returns all successful payments of an order, otherwise its last failed one; none while a payment is pending. For
-   * an open order, a failed payment may be omitted if checking for success alone is cheaper. Rejects with an
-   * AcquirerError that has `isUnreadable` if the response is about this order but its state is unknown, or reports it
-   * paid in an unknown format.
+   * Returns all successful payments of an order, otherwise the order's last failed payment. The result is empty while a
+   * payment is pending. For an open order, a failed payment may be omitted if checking for success alone is cheaper.
+   * Rejects with an AcquirerError. The error has `isUnreadable` if the response is about this order but reports an
+   * unknown state, or a payment in an unknown format.
    */
   getPayments: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport[]>
   /** Simulates a payment of `amount` paise for a link. Only an acquirer's sandbox supports this call. */
@@ -44,18 +44,18 @@ export type AcquirerClient = {
   ) => Promise<void>
   /** Sends a refund. Absent if only the operator can send refunds at this acquirer. */
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
-  /** Returns the status of a refund; undefined if the acquirer does not have it. */
+  /** Returns the status of a refund; undefined if the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
-  /** Resolves if the acquirer accepts the account's credentials. Changes nothing at the acquirer. */
+  /** Resolves if the acquirer accepts the account's credentials. The call changes nothing at the acquirer. */
   check: (signal?: AbortSignal) => Promise<void>
   /**
-   * Whether the acquirer recognises a repeated refund by its `ourRefundId`. Otherwise the service sends a refund at
-   * most once.
+   * Whether the acquirer recognises a repeated refund by its `ourRefundId`. If not, the service sends a refund at most
+   * once.
    */
   repeatsRefunds?: boolean | undefined
 }
 
-/** The parts of a client, one per file of an acquirer's folder: `links.ts` and `refunds.ts`. */
+/** The parts of a client, one per file in an acquirer's folder: `links.ts` and `refunds.ts`. */
 export type Links = Pick<AcquirerClient, 'createLink' | 'closeLink'>
 export type Refunds = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
@@ -70,7 +70,7 @@ type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> 
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
-/** The client of an acquirer account, with limits on time and concurrency. */
+/** The client of an acquirer account, with limits on the duration and number of concurrent calls. */
 export type LimitedClient = AcquirerClient & {
   /** False for a while after the account failed to respond. */
   isReachable: () => boolean
@@ -95,7 +95,10 @@ export type ClientOptions = {
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs' | 'unreachedMs'>
 }
 
-/** Metric labels of an account: its acquirer and its kind. One label per account would be unbounded. */
+/**
+ * Metric labels of an account: its acquirer and its kind. One value per account would make the number of time series
+ * unbounded.
+ */
 export type AccountLabels = { acquirer: string; account: AccountKind }
 
 type NamedAccount = { name: string; disabledAt: Date | null }
@@ -121,7 +124,8 @@ export function withLimits(
     send: (signal: AbortSignal) => Promise<T>,
     signal = AbortSignal.timeout(limits.requestMs),
   ): Promise<T> {
-    // A status check is never rejected here, because it would use up one of the few checks that an order has.
+    // A status check is never rejected here, because a rejected check would use up one of the few checks that an order
+    // has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
       onCall(labels, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `the limit of concurrent calls to ${name} is reached`))

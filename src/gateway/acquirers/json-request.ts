@@ -4,14 +4,17 @@ import type { HttpClient, HttpRequest } from '../../platform/outbound/http-clien
 import type { PaymentReport } from '../payments/outcome.ts'
 
 /**
- * Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError unless a
- * complete response arrives.
+ * Sends `body` to an acquirer as JSON, or as a form if `body` is URLSearchParams. Rejects with an AcquirerError unless
+ * a complete response arrives.
  */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonResponse>
 
-/** `body` is undefined if it is not JSON. `requestId` is assigned by the acquirer, whose support team asks for it. */
+/**
+ * `body` is undefined if the response body is not JSON. `requestId` is assigned by the acquirer, whose support team
+ * needs this id.
+ */
 export type JsonResponse = { status: number; body: unknown; requestId: string | undefined }
 
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
@@ -45,7 +48,7 @@ export function undone<E>(error: E): E {
   return error
 }
 
-/** For the `catch` of a call that changes nothing at the acquirer. */
+/** For the `catch` of a call that changes nothing at the acquirer: marks the error accordingly and throws it again. */
 export function throwUndone(error: unknown): never {
   throw undone(error)
 }
@@ -68,12 +71,12 @@ export function throwUnsure(error: unknown): never {
   throw error
 }
 
-/** Returns `text` only if it is short and plain: it comes from outside and is written to the log. */
+/** Returns `text` only if it is short and plain: the text comes from outside and is written to the log. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }
 
-/** Returns the acquirer's own error code; undefined if the response has none, such as a proxy's. */
+/** Returns the acquirer's own error code; undefined if the response has no code, such as a proxy's response. */
 export function codeOf({ body }: JsonResponse): string | undefined {
   const { code, errorCode = code } = (body ?? {}) as Record<string, unknown>
   return shortText(errorCode)
@@ -97,8 +100,8 @@ export const notBelieved = ({ requestId }: JsonResponse, message: string, facts:
   new AcquirerError('bad answer', message, { ...facts, requestId })
 
 /**
- * Parses a status response with `schema`. Throws if the body has none of the fields of `schema`: such JSON does not
- * come from the acquirer, but from a proxy for instance.
+ * Parses a status response with `schema`. Throws if the body has none of the fields of `schema`: JSON without these
+ * fields does not come from the acquirer, but, for instance, from a proxy.
  */
 export function readStatus<S extends z.ZodObject>(schema: S, response: JsonResponse, message: string, orderId: string) {
   const isOwn = Object.keys(schema.shape).some((name) => Object.hasOwn(Object(response.body), name))
@@ -106,9 +109,9 @@ export function readStatus<S extends z.ZodObject>(schema: S, response: JsonRespo
 }
 
 /**
- * Returns the order id of a status response if it differs from `ours`, otherwise `ours`. The comparison ignores case.
- * An id in an unknown format is treated as absent, because the request named the order; so is a number, which
- * parseExact returns as text.
+ * Returns the order id in a status response if this id differs from `ours`, otherwise `ours`. The comparison ignores
+ * case. An id in an unknown format is treated as absent, because the request named the order; a number, which
+ * parseExact returns as text, is treated as absent for the same reason.
  */
 export const reportedId = (id: unknown, ours: string) =>
   typeof id === 'string' && /\D/.test(id) && id.toLowerCase() !== ours.toLowerCase() ? id : ours

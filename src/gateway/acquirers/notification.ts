@@ -22,7 +22,10 @@ export type NotificationDependencies = {
   now: () => Date
 }
 
-/** Content of a notification. An unauthenticated one only names an order or a refund, whose status is then checked. */
+/**
+ * Content of a notification. An unauthenticated notification only names an order or a refund, and the service then
+ * checks its status.
+ */
 export type Notification =
   | { payment: PaymentReport }
   | { refund: RefundUpdate }
@@ -38,12 +41,15 @@ export type Notifications = {
   parse?: (json: string) => unknown
   /**
    * Reads a notification in the acquirer's own format. Returns undefined for an event that changes nothing; throws 400
-   * for an unreadable one. Absent if the acquirer uses a documented operation of the service.
+   * for an unreadable event. Absent if the acquirer uses a documented operation of the service.
    */
   read?: (fields: Fields) => Notification | undefined
   /** Throws 401 unless the signature of `body` is valid. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
-  /** Returns the orderId for the log. Reads it before validation, because rejected notifications are logged too. */
+  /**
+   * Returns the orderId for the log. Reads the orderId before validation, because rejected notifications are logged
+   * too.
+   */
   orderIdOf: (fields: Fields) => unknown
   /** Returns the part of an unreadable signed body that may be stored, without customer data. */
   toStored: (body: Buffer) => Buffer
@@ -54,14 +60,15 @@ export const isoTime = z.iso
   .transform((time) => new Date(time))
 
 /**
- * The bank reference of a payment. A value in an unknown format is treated as absent, because the acquirer's payment
- * id identifies the payment too.
+ * The bank reference of a payment. A value in an unknown format is treated as absent, because the acquirer's payment id
+ * also identifies the payment.
  */
 export const bankReference = reportedUtr.optional().catch(undefined)
 
 /**
- * The acquirer's payment id. A value in an unknown format is treated as absent, and so is a placeholder, which many
- * payments would share. An id has a letter or digit, so that it can replace the UTR.
+ * The acquirer's payment id. A value in an unknown format is treated as absent. A placeholder is also treated as
+ * absent, because many payments would share the placeholder. An id has a letter or digit, so that the id can replace
+ * the UTR.
  */
 export const paymentId = z
   .string()
@@ -139,8 +146,8 @@ async function recordRefund(account: string, { refunds, now }: NotificationDepen
 }
 
 /**
- * Records a notification in the acquirer's own format. If it only names an order or a refund, schedules a status
- * check.
+ * Records a notification in the acquirer's own format. Schedules a status check instead if the notification only names
+ * an order or a refund.
  */
 async function recordOwnForm(
   { account, isDisabled }: Notifier,
@@ -164,7 +171,7 @@ declare module 'fastify' {
     acquirer?: string
   }
   interface FastifyRequest {
-    /** The account that a notification is for, on routes registered by `acceptNotifications`. */
+    /** The acquirer account that sent the notification, on routes registered by `acceptNotifications`. */
     notified: Notifier
     /**
      * Releases the concurrency slot of the notification's acquirer account; undefined while the request has no slot.
@@ -174,18 +181,18 @@ declare module 'fastify' {
 }
 
 /**
- * An acquirer account that sends notifications. A disabled account may report only on its own orders and refunds. Its
- * other notifications get the usual error response, but are not stored.
+ * An acquirer account that sends notifications. A disabled account may report only on its own orders and refunds. The
+ * service rejects all other notifications from a disabled account with the usual error, and does not store them.
  */
 export type Notifier = { account: string; isDisabled: boolean; notifications: Notifications }
 
-/** The path below PUBLIC_URL that receives an account's notifications in the acquirer's own format. */
+/** The path under PUBLIC_URL at which the service receives an account's notifications in the acquirer's own format. */
 export const notificationPath = (acquirer: string, account?: string) =>
   `/acquirer/${acquirer}/notification${account === undefined ? '' : `/${account}`}`
 
 /**
- * Registers the notification routes of an acquirer: one for the account `default`, one for all other accounts. The
- * OpenAPI documents omit them.
+ * Registers the notification routes of an acquirer: one route for the account `default`, one route for all other
+ * accounts. The OpenAPI documents omit these routes.
  */
 export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependencies: NotificationDependencies) {
   for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
@@ -204,12 +211,12 @@ export type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & {
 
 /**
  * Verifies and accepts signed notifications on the routes of `app`. `notifierOf` returns the notifications of an
- * account that is set up. `app` must be a scope of its own, because of its error handler.
+ * account that is set up. `app` must be a separate Fastify scope, because this function sets its error handler.
  */
 export function acceptNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
   const placeFor = createPlaces(limits.reports.concurrentOfAccount)
-  // Registers each route with a trailing slash too: operators enter the address by hand at the acquirer, whose server
-  // cannot correct a 404.
+  // Registers each route with a trailing slash too, because operators type the URL by hand at the acquirer, whose
+  // server cannot correct a wrong URL.
   app.addHook('onRoute', (route) => {
     if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
   })
@@ -231,11 +238,12 @@ export function acceptNotifications(app: FastifyInstance, { reports, now, notifi
       const { account, notifications } = request.notified
       notifications.requireSignature(request, body, now())
       request.freePlace = await placeFor(account)
-      // Skips a client that has disconnected: the acquirer sends the notification again.
+      // Skips the notification if its sender has disconnected, because the acquirer sends the notification again.
       if (reply.raw.closed) throw requestTimeout()
     },
   })
-  // Releases the slot on response, not on disconnect: a client may leave while its notification is being stored.
+  // Releases the slot on response, not on disconnect, because a client may disconnect while its notification is being
+  // stored.
   app.addHook('onSend', async (request) => {
     request.freePlace?.()
     request.freePlace = undefined
@@ -245,7 +253,7 @@ export function acceptNotifications(app: FastifyInstance, { reports, now, notifi
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
-  // Stores a signed body that is rejected with 400, because it may report money and may never be sent again.
+  // Stores a signed body that is rejected with 400, because the body may report a payment and may never be sent again.
   app.setErrorHandler(async (error, { signedBody, notified }) => {
     if (signedBody && !notified.isDisabled && error instanceof Failure && error.code === 'badRequest') {
       await reports.saveUnreadable(notified.notifications.toStored(signedBody), notified.account, now())

@@ -9,8 +9,8 @@ import { UPI_PREFIX } from '../payments/upi-links.ts'
  */
 const QUERY = /^[!\x24-\x7e]+$/
 /**
- * A parameter name that contains `%`: an app may decode it to a second `pa`. A trigger on acquirer_intents rejects it
- * too.
+ * Matches a parameter name that contains `%`, because an app may decode such a name to a second `pa`. A trigger on
+ * acquirer_intents also rejects such a name.
  */
 const ENCODED_NAME = /(^|&)[^=&]*%/
 const LINK_LIMIT_CHARACTERS = 2_048
@@ -23,9 +23,9 @@ type UncheckedLink = {
 }
 
 /**
- * Reads `tr` and payee of a link that an acquirer created for an intent. Other parameters are allowed, and the link is
- * never changed, because it may be signed. `payees` are the merchant's accepted payees, see `isAccepted`. By the UPI
- * specification a link without `cu` is in INR, which is accepted if `isCurrencyOptional`. A sandbox may return the
+ * Reads `tr` and payee of a link that an acquirer created for an intent. Other parameters are allowed. The link is
+ * never changed, because the link may be signed. `payees` are the merchant's accepted payees, see `isAccepted`. By the
+ * UPI specification a link without `cu` is in INR, which is accepted if `isCurrencyOptional`. A sandbox may return the
  * https address of a page instead. Throws an AcquirerError with the `requestId` for a link that must not be shown to a
  * customer.
  */
@@ -42,7 +42,7 @@ export function readPaymentLink(
     QUERY.test(query) &&
     !ENCODED_NAME.test(query)
   const parameters = isLink ? [...new URLSearchParams(query)] : []
-  // Parameter names are compared without case, because an app may read PA as pa.
+  // Ignores the case of parameter names, because an app may read PA as pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
     const [value = '', ...others] = valuesOf(name)
@@ -52,7 +52,7 @@ export function readPaymentLink(
   const [payeeVpa, reference] = [only('pa'), only('tr')]
   const isOfOrder =
     isAmount(only('am')) &&
-    // A `mam` (minimum amount) below the amount would let the customer pay less.
+    // Rejects a `mam` (minimum amount) below the amount, because it would let the customer pay less.
     valuesOf('mam').every(isAmount) &&
     (only('cu') === 'INR' || (isCurrencyOptional && valuesOf('cu').length === 0)) &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)
@@ -72,7 +72,7 @@ export function readPaymentLink(
   return { reference, payeeVpa }
 }
 
-/** Whether a UPI address matches `accepted`, without case. A `*` before the `@` of `accepted` matches any text. */
+/** Whether a UPI address matches `accepted`, ignoring case. A `*` before the `@` of `accepted` matches any text. */
 function isAccepted(vpa: string, accepted: string): boolean {
   const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
   if (handle === undefined) return given === prefix

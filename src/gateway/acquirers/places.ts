@@ -1,7 +1,7 @@
 /**
- * Limits the concurrent notifications of each acquirer account to `most`, in order of arrival. A flood from one
- * account thus leaves database connections to other accounts and event-loop time to payments. The returned function
- * resolves when a notification may proceed, to a function that releases its slot in the next turn of the event loop.
+ * Limits the concurrent notifications of each acquirer account to `most`, in order of arrival. A flood from one account
+ * thus leaves database connections to other accounts and event-loop time to payments. When a notification may proceed,
+ * the returned function resolves to a function that releases the slot in the next turn of the event loop.
  */
 export function createPlaces(most: number) {
   const accounts = new Map<string, { taken: number; waiting: (() => void)[] }>()

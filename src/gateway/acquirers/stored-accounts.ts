@@ -6,7 +6,10 @@ import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-
 import { type AcquirerSettings, readAccount, type Service, splitAccountName } from './accounts.ts'
 import { type Accounts, type AcquirerAccount, createAccounts } from './acquirers.ts'
 
-/** Opens the acquirer accounts of the environment, in `config`, and of the database. Commands pass no `publicUrl`. */
+/**
+ * Opens the acquirer accounts that the environment configures, from `config`, and the accounts in the database.
+ * Commands pass no `publicUrl`.
+ */
 export function openAccounts(
   db: Queryable,
   { acquirers, ...config }: OpeningConfig & { acquirers: AcquirerSettings },
@@ -14,8 +17,8 @@ export function openAccounts(
   elapsedMs?: () => number,
 ): Accounts {
   let opened = new Map<string, AcquirerAccount>()
-  // An account is opened again only after it changed: opening takes 0.1 ms, during which the event loop serves no
-  // request.
+  // An account is opened again only after it has changed, because opening takes 0.1 ms, during which the event loop
+  // serves no request.
   const load = async () => {
     const accounts = (await createAcquirerAccounts(db).list()).map((row) => {
       const earlier = opened.get(row.name)
@@ -33,7 +36,7 @@ export type OpeningConfig = Service & { webhooks: { encryptionKeys: EncryptionKe
 export const contextOfAccount = (name: string) => `account/${name}`
 
 /**
- * Decrypts and reads an account of the database, for the service and for commands that store accounts. During a
+ * Decrypts and reads an account from the database, for the service and for commands that store accounts. During a
  * rotation the earlier notification secrets are valid too. An account that cannot be decrypted or has invalid settings
  * is returned with a `fault` and without settings.
  */
@@ -59,7 +62,8 @@ const versionOf = (row: StoredAccount) =>
   [...encryptedOf(row).map((bytes) => bytes.toString('base64')), row.disabledAt?.getTime()].join()
 
 /**
- * Returns the notification secrets of an account's settings; none if they are invalid, since a rotation replaces them.
+ * Returns the notification secrets of an account's settings; none if the settings are invalid, because a rotation
+ * replaces invalid settings.
  */
 function secretsOf(...account: Parameters<typeof readAccount>): readonly string[] {
   try {

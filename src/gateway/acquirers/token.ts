@@ -2,8 +2,8 @@ import { noResponse } from '../../errors.ts'
 import { type JsonResponse, throwUndone } from './json-request.ts'
 
 /**
- * An access token. The service renews it from `freshMs` on and uses it for at most `validMs`, both counted from the
- * start of the login.
+ * An access token. The service renews the token after `freshMs` and uses the token for at most `validMs`. Both times
+ * start with the login.
  */
 export type Token = { value: string; freshMs: number; validMs: number }
 
@@ -14,7 +14,7 @@ const RENEWAL_PAUSE_MS = 10_000
 
 /**
  * Sends calls with a shared access token. Concurrent calls wait for one login. While a new token is fetched, calls use
- * the old one until it expires. `elapsedMs` is a monotonic clock.
+ * the old token until that token expires. `elapsedMs` is a monotonic clock.
  */
 export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number) {
   let current: (Token & { since: number }) | undefined
@@ -39,7 +39,7 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
   async function getToken(signal: AbortSignal | undefined): Promise<string> {
     const age = current ? elapsedMs() - current.since : 0
     const usable = current && age < current.validMs ? current : undefined
-    // A failed renewal is ignored while the old token is valid: a later call tries again.
+    // A failed renewal is ignored while the old token is valid, because a later call renews the token.
     if (usable && age >= usable.freshMs && elapsedMs() >= renewalAt) renewOnce().catch(() => undefined)
     return usable?.value ?? untilAborted(renewOnce(), signal)
   }
@@ -49,13 +49,14 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
     call: (token: string) => Promise<JsonResponse>,
     signal: AbortSignal | undefined,
   ): Promise<JsonResponse> {
-    // A failed login sent no call, so the error is marked as having changed nothing.
+    // If the login fails, the call is not sent, so the error is marked as having changed nothing.
     const token = await getToken(signal).catch(throwUndone)
     const response = await call(token)
     if (response.status !== 401 || elapsedMs() < replacedFrom) return response
     if (current?.value === token) current = undefined
     const again = await call(await getToken(signal).catch(throwUndone))
-    // A new token is rejected too, so the token is not the cause; a login per call would not help.
+    // The acquirer also rejects a new token, so the token is not the cause. The pause avoids a useless login for every
+    // call.
     if (again.status === 401) replacedFrom = elapsedMs() + RENEWAL_PAUSE_MS
     return again
   }
@@ -64,7 +65,8 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
 }
 
 /**
- * Settles as `promise`, or rejects when `signal` aborts first. Other calls share `promise`, so it is not cancelled.
+ * Settles like `promise`, or rejects if `signal` aborts first. `promise` itself is not cancelled, because other calls
+ * share it.
  */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -36,7 +36,10 @@ export const cancelPayment = operation({
 
 type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'cancel'>
-  /** Closes the acquirer's link. Never rejects, because the response does not wait for the result. */
+  /**
+   * Closes the acquirer's link. The promise never rejects, because the response to the merchant does not wait for the
+   * result.
+   */
   closeLink: (order: LinkedOrder) => Promise<void>
   serializeByKey: SerializeByKey
   deadlineOf: DeadlineOf

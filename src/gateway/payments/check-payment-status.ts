@@ -20,7 +20,8 @@ export const checkPaymentStatus = operation({
   body: WHICH_PAYMENT,
   errors: [badRequest('order_id is required'), orderNotFound()],
   response: PAYMENT_STATUS,
-  // Store plugins treat a 503 of this call as a failed payment, even if the order is paid.
+  // Requests wait for the database, because store plugins treat a 503 from this call as a failed payment, even if the
+  // order is paid.
   route: { config: { waitsForDatabase: true } },
   handle: ({ intents, waiting, waitForDatabase, now }: Dependencies) => {
     return async (request, reply) => {
@@ -33,7 +34,7 @@ export const checkPaymentStatus = operation({
       if (!payment) throw orderNotFound()
       const response = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
       // The response does not wait for the status check to be scheduled. After an error, the caller's next request
-      // schedules it.
+      // schedules the check.
       const toSchedule = waiting.statusCheckFor(payment, now())
       if (toSchedule) reply.raw.once('finish', () => void toSchedule().catch(() => undefined))
       return response

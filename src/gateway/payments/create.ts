@@ -20,8 +20,8 @@ type Dependencies = Linking & {
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /**
-   * Returns the clients from which to request a merchant's link, in this order; none if the service builds the link
-   * itself. Throws 503 if no client is available.
+   * Returns the clients from which to request a merchant's link, in the order of attempts. The list is empty if the
+   * service builds the link itself. Throws 503 if no client is available.
    */
   linkersOf: (merchant: Merchant) => Promise<Linker[]>
   deadlineOf: DeadlineOf
@@ -184,9 +184,9 @@ export async function createIntent(
 }
 
 /**
- * Returns the Idempotency-Key, if there is one, with a fingerprint of the operation and its checked fields, which a
- * retry must repeat. The fingerprint is personal data, because customer data can be guessed from it: see
- * forget-customers.ts.
+ * Returns the Idempotency-Key, if the request has one, with a fingerprint of the operation and its checked fields,
+ * which a retry must repeat. The fingerprint is personal data, because customer data can be guessed from the
+ * fingerprint: see forget-customers.ts.
  */
 export function readIdempotency(
   header: string | string[] | undefined,

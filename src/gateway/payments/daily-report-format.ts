@@ -8,7 +8,7 @@ import { momentText } from '../../platform/time.ts'
 import { failureFields } from './failure-reasons.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 
-/** A line of the file, checked by the rules of a notification. Empty fields become undefined. */
+/** A line of the file, checked by the rules for notifications. Empty fields become undefined. */
 const Line = z
   .object({
     order_id: text(64).optional(),
@@ -22,7 +22,8 @@ const Line = z
     amount: matching(/^[0-9]{1,15}(\.[0-9]{1,2})?$/, 'must be rupees with at most two decimals')
       .transform(toPaise)
       .refine((paise) => !isTooLarge(paise), LARGE_RULE),
-    // The time is cut to milliseconds as in a notification, because it identifies a repeated failed attempt.
+    // The time is truncated to milliseconds as in a notification, because the time identifies a repeated failed
+    // attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
     ...failureFields,
   })
@@ -37,13 +38,13 @@ const Line = z
     require('paid_at', 'is required with SUCCESS')
   })
 
-/** Each line identifies its order by one of these columns, or by its payment. */
+/** The columns by which a line can identify its order. */
 export const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
 const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
 
 /**
- * The format of the acquirer's list of payments, either the service's own or that of a layout. Rows are copied in the
- * order of PAYMENT_COLUMNS.
+ * The format of the acquirer's list of payments: the service's own format, or the format that a layout describes. Rows
+ * are copied in the order of PAYMENT_COLUMNS.
  */
 export function dailyReport(layout?: Layout): CsvFormat {
   const readers = layout && fieldReaders(layout)
@@ -67,8 +68,8 @@ export function dailyReport(layout?: Layout): CsvFormat {
           const typed = fields[index] ?? ''
           const field = (readers && isNothing(typed) ? '' : typed) || undefined
           const [read, rule] = written[name] ?? []
-          // The status is read even if the file has no status column, because a layout's status without words applies
-          // to every row.
+          // The status is read even if the file has no status column, because a layout's status that has no words
+          // applies to every row.
           if (read === undefined || (field === undefined && name !== 'status')) return [name, field]
           const value = read(field ?? '')
           if (value === undefined && rule !== undefined) unread.set(name, rule)
@@ -84,7 +85,7 @@ export function dailyReport(layout?: Layout): CsvFormat {
     ...(readers && {
       bank: {
         names,
-        // A row of totals has neither a time nor an identifier.
+        // A row with totals has neither a time nor an identifier, so it is not a payment.
         isRow: (fields) =>
           readers.isLikeDay(fields[at('paid_at')] ?? '') ||
           ORDER_COLUMNS.some((name) => ONE_NAME.test(fields[at(name)] ?? '')) ||
@@ -99,7 +100,7 @@ export function dailyReport(layout?: Layout): CsvFormat {
   }
 }
 
-/** The amount in a bank's format as decimal text; undefined for any other text. */
+/** Converts an amount in a bank's format to decimal text; returns undefined for any other text. */
 function rupeesOf(field: string): string | undefined {
   const paise = readPaise(field)
   return paise === undefined ? undefined : toDecimalText(paise)

@@ -2,26 +2,30 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { orderIdsBegin } from './intent.ts'
 
 /**
- * Intents that one statement reads. Each statement is its own transaction, so that an interrupted run loses nothing,
- * and a payment waits for a locked row for at most 0.2 s.
+ * Number of intents that one statement reads. Each statement is its own transaction, so that an interrupted run loses
+ * no progress, and a payment waits at most 0.2 s for a locked row.
  */
 const STEP_INTENTS = 1_000
 
-/** The columns of `payment_intents` that are emptied. Their type is text or bytea. Null stays null. */
+/** The columns of `payment_intents` that are emptied. The type of each column is text or bytea. Null stays null. */
 export const ERASED_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
-/** The intents whose customer data is erased: all before a moment, or all with an e-mail address or mobile number. */
+/**
+ * Selects the intents whose customer data is erased: all intents created before a moment, or all intents with an e-mail
+ * address or mobile number.
+ */
 export type ToErase = { before: Date } | { email: string } | { mobile: string }
 
 type Progress = ((erased: number) => void) | undefined
 
 /**
- * Empties the customer's columns of intents and the notes of their refunds. Returns the number of intents that
+ * Empties the customer's columns in intents and the notes in their refunds. Returns the number of intents that
  * contained customer data; `onProgress` receives the number so far. Empty text means erased, because no request can
- * send it. E-mail addresses are compared case-insensitively.
+ * contain an empty value. E-mail addresses are compared case-insensitively.
  *
- * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an attacker who
- * has the row could try every mobile number against it. A repeat of the key then returns 422.
+ * The fingerprint of an Idempotency-Key is emptied too, because the fingerprint is a hash over the customer's data: an
+ * attacker who has the row could try every mobile number against the hash. A request that repeats the key then gets
+ * 422.
  */
 export const eraseCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
   inSteps(db, ERASE_STEP, criteria, onProgress)
@@ -32,7 +36,7 @@ export const countCustomers = (db: Queryable, criteria: ToErase, onProgress?: Pr
 
 /**
  * Intents are read merchant by merchant in the order of the primary key, up to `before`, because orderIds begin with
- * their time. An index of the rows to empty would save reads but slow down every createPaymentIntent.
+ * their time. An index on the rows to empty would save reads but slow down every createPaymentIntent.
  */
 async function inSteps(db: Queryable, sql: string, criteria: ToErase, onProgress: Progress): Promise<number> {
   const until = 'before' in criteria ? orderIdsBegin(criteria.before) : AFTER_ALL
@@ -54,7 +58,7 @@ async function inSteps(db: Queryable, sql: string, criteria: ToErase, onProgress
 /** Text that sorts after every orderId, because orderIds begin with a hex digit. */
 const AFTER_ALL = 'g'
 
-/** The result of a statement. `last` is the last orderId that it has read; null if no intent was left. */
+/** The result of a statement. `last` is the last orderId that the statement has read; null if no intent was left. */
 type Step = { last: string | null; erased: number }
 
 /** SQL condition: the intent belongs to the customer whose data is erased. */
@@ -78,7 +82,7 @@ const DUE = `
       from refunds
      where mid = $1 and note <> '' and order_id > $2 and order_id <= (select max(order_id) from step)
   ), due as (
-    -- Rows are locked in the order of their ids, so that two concurrent runs do not deadlock.
+    -- Locks rows in the order of their ids, so that two concurrent runs do not deadlock.
     select order_id
       from payment_intents
      where mid = $1 and order_id in (select order_id from step where remembered union all select order_id from noted)

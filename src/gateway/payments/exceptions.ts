@@ -9,7 +9,7 @@ type Subject = {
   mid: string
   orderId: string
   utr?: string | undefined
-  /** The reported amount. */
+  /** The reported amount, in paise. */
   amount: Paise
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''
@@ -21,7 +21,7 @@ type Subject = {
    * status, or the acquirer's id of a refund that is not stored.
    */
   dedupKey?: string
-  /** The first bytes of an unreadable body. */
+  /** The first bytes of an unreadable notification's body. */
   body?: string
   person?: string | undefined
   note?: string | undefined
@@ -29,7 +29,10 @@ type Subject = {
   acquirerAccount?: string | undefined
 }
 
-/** Stores an exception for the operator. Returns whether the exception is new: equal facts make one row. */
+/**
+ * Stores an exception for the operator. Returns whether the exception is new. An exception with the same facts as a
+ * stored exception creates no second row.
+ */
 export async function saveException(db: Queryable, kind: ExceptionKind, subject: Subject, now: Date): Promise<boolean> {
   const { mid, orderId, utr = '', amount, status, paidAt, ourRefundId = '', dedupKey = '' } = subject
   const { body, person, note, acquirerAccount } = subject
@@ -47,26 +50,32 @@ export async function saveException(db: Queryable, kind: ExceptionKind, subject:
   return rowCount === 1
 }
 
-/** `known` is an exception that was stored before, or cannot be stored: it is not counted again. */
+/**
+ * `known` is an exception that was stored before or cannot be stored. The metrics do not count a known exception. `no
+ * room` means that the limit of open exceptions is reached.
+ */
 export type SavedException = 'new' | 'known' | 'no room'
 
 export type BoundedExceptions = ReturnType<typeof createBoundedExceptions>
 
-/** Accounts, merchants and kinds whose counts are cached; beyond this number, all are counted again. */
+/**
+ * Largest number of combinations of account, merchant and kind whose counts are cached. Beyond this number, the cache
+ * is emptied and all are counted again.
+ */
 const REMEMBERED = 10_000
 
 /**
- * Stores exceptions from notifications: at most `openOfAccount` of one acquirer account, merchant and kind are open.
- * They are counted once per `openCountedMs`, because a signer can send hundreds a second, and a count reads the
- * resolved ones too. Each instance counts for itself, so within this time several instances together may exceed the
- * limit.
+ * Stores exceptions from notifications. At most `openOfAccount` exceptions of one acquirer account, merchant and kind
+ * are open. The open exceptions are counted once per `openCountedMs`, because a signer can send hundreds of
+ * notifications a second, and a count also reads resolved exceptions. Each instance counts separately, so within this
+ * time several instances together may exceed the limit.
  */
 export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits['reports']) {
   const rooms = new Map<string, { left: Promise<{ room: number }>; until: number }>()
 
   /**
-   * The remaining number of exceptions, shared by concurrent calls, so that they count once and subtract from the same
-   * number.
+   * Returns how many more exceptions may be stored. Concurrent calls share the result, so that they count once and
+   * subtract from the same number.
    */
   function roomOf(db: Queryable, ...[mid, acquirerAccount, kind]: [string, string, ExceptionKind]) {
     const key = [mid, acquirerAccount, kind].join('|')
@@ -89,7 +98,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
   ): Promise<SavedException> => {
     const left = await roomOf(db, subject.mid, subject.acquirerAccount, kind)
     if (left.room <= 0) return 'no room'
-    // Subtracted before the statement, because other calls may arrive in the meantime.
+    // Subtracts before the statement is sent, because other calls may arrive while the statement is running.
     left.room -= 1
     if (await saveException(db, kind, subject, now)) return 'new'
     left.room += 1

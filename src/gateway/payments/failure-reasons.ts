@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { errorText, matching } from '../../platform/fields.ts'
 
-/** Why an attempt to pay failed: a closed set for merchants and customers. */
+/** The reasons why an attempt to pay can fail: a closed set for merchants and customers. */
 export const FAILURE_REASONS = [
   'wrong_pin',
   'pin_tries_exceeded',
@@ -18,14 +18,14 @@ export const FAILURE_REASONS = [
 
 export type FailureReason = (typeof FAILURE_REASONS)[number]
 
-/** `code` is the bank's code as it was reported, if any. */
+/** `code` is the reported bank code, unchanged; undefined if none was reported. */
 export type PaymentFailure = { reason: FailureReason; code?: string | undefined }
 
 /**
  * NPCI's codes for payments by link or QR, grouped by the reason that they indicate. Sources, read in November 2026:
  * NPCI, "UPI Error and Response Codes", as published by m2p (version 2.5); Juspay and HDFC SmartGateway, pages of
- * response codes. ZH, UX, ZG, ZE, ZB, YG and X1 come from the step in which the payee's bank authorizes, so they are
- * about the payee.
+ * response codes. ZH, UX, ZG, ZE, ZB, YG and X1 come from the step in which the payee's bank authorizes, so these codes
+ * are about the payee.
  */
 const CODES: Record<FailureReason, string> = {
   wrong_pin: 'ZM',
@@ -47,17 +47,17 @@ const REASON_OF = new Map(
   Object.entries(CODES).flatMap(([reason, codes]) => codes.split(' ').map((code) => [code, reason as FailureReason])),
 )
 
-/** Codes that state only that the debit failed. A second code beside one of these indicates the cause. */
+/** Codes that state only that the debit failed. A second code in the same report indicates the cause. */
 const WITHOUT_CAUSE = new Set('U19 U29 U30 U31 U34 U39 U43'.split(' '))
 
-/** Codes of payments in progress, of reversals and of duplicates: the attempt with such a code may still succeed. */
+/** Codes for payments in progress, for reversals and for duplicates. An attempt with such a code may still succeed. */
 const WITHOUT_END = new Set('01 RB RR RP 32 ZQ U32 U33 U37 96 U01 DT DF U35 U36 U38 U42'.split(' '))
 
 /**
- * Returns why an attempt failed, by the codes of an acquirer, the most reliable first; codes that are not text of at
- * most 64 printable characters are treated as absent. `otherwise` is the reason if no code has one. Returns undefined
- * if nothing indicates a reason; `under way` if the attempt may still succeed although the acquirer reports it as
- * failed.
+ * Returns why an attempt failed, from an acquirer's codes, which are ordered from most to least reliable. A code that
+ * is not text of at most 64 printable characters is treated as absent. `otherwise` is the reason if no code has a known
+ * reason. Returns undefined if nothing indicates a reason; `under way` if the attempt may still succeed although the
+ * acquirer reports a failure.
  */
 export function readFailure(
   codes: readonly unknown[],
@@ -74,7 +74,7 @@ export function readFailure(
 
 const FailureCode = matching(/^[!-~]{1,64}$/, 'must be 1 to 64 printable ASCII characters')
 
-/** Fields of a report in the service's own format. Without a `reason`, the `code` determines it. */
+/** Fields of a report in the service's own format. If `reason` is absent, the `code` determines the reason. */
 export const failureFields = {
   reason: z
     .enum(FAILURE_REASONS, errorText(`must be one of ${FAILURE_REASONS.join(', ')}`))
@@ -85,7 +85,7 @@ export const failureFields = {
 
 type FailureFields = { status: string; reason?: FailureReason | undefined; code?: string | undefined }
 
-/** The failure in such a report, as readFailure returns it. */
+/** Returns the failure in a report with `failureFields`, in the form that readFailure returns. */
 export function failureIn({ status, reason, code }: FailureFields) {
   if (status === 'SUCCESS') return undefined
   return reason ? { reason, code } : readFailure([code])

@@ -3,7 +3,7 @@ import { defineList } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList } from '../tenants/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
-/** Second payments are left out, because the operator refunds them. */
+/** The list contains no second payments of an order, because the operator refunds second payments. */
 const TRANSACTIONS = defineList({
   fields: [
     ['amount', 'p.amount_paise', 'paise'],

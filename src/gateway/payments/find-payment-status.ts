@@ -8,7 +8,7 @@ import type { Status } from './outcome.ts'
 import { FAILURE_REPORTED, failureReason } from './reported-status.ts'
 import { statusCheckState, type WaitedFor } from './status-checks.ts'
 
-/** Largest number of look-ups in a batch, which takes PostgreSQL about a millisecond. */
+/** Largest number of look-ups in a batch. PostgreSQL needs about a millisecond for such a batch. */
 const BATCH_LOOK_UPS = 100
 
 export type PaymentStatus = WaitedFor & {
@@ -36,9 +36,9 @@ export async function findPaymentStatus(
 }
 
 /**
- * Returns a findPaymentStatus whose concurrent calls share statements, because a third of the cost of a look-up is
- * its round trip. `check` throws if the caller no longer waits. An array cannot be joined with distributed tables, so
- * their look-ups run one by one.
+ * Returns a findPaymentStatus whose concurrent calls share statements, because a third of the cost of a look-up is its
+ * round trip. `check` throws if the caller no longer waits. On distributed tables, look-ups run one by one, because an
+ * array cannot be joined with a distributed table.
  */
 export function createStatusLookUps(db: Database) {
   let distributed: boolean | undefined

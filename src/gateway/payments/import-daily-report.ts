@@ -11,13 +11,13 @@ import { type FailureReason, failureIn } from './failure-reasons.ts'
 import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
-/** Lines that one query reads from the temporary table. */
+/** Number of lines that one query reads from the temporary table. */
 const BATCH_LINES = 2_000
 
-/** Lines that are recorded concurrently, each in its own transaction. */
+/** Number of lines that are recorded concurrently, each in its own transaction. */
 const LINES_PER_BATCH = 8
 
-/** Numbers of lines. The line of a late payment is included twice: as recorded, and as an exception. */
+/** Numbers of lines by result. The line of a late payment is counted twice: as recorded, and as an exception. */
 export type DailyReportResult = {
   recorded: number
   unchanged: number
@@ -25,11 +25,11 @@ export type DailyReportResult = {
 }
 
 /**
- * Records each line of the acquirer's daily transaction report like a notification, in the order of the file, which may
- * have any size. Orders of another acquirer account than `acquirer` are unknown orders: an acquirer reports only its
- * own. The whole file is checked first: an invalid line throws a CsvFileError, and nothing is stored. Each batch then
- * stays stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
- * query, and needs more than one connection.
+ * Records each line of the acquirer's daily transaction report like a notification, in the order of the lines. The file
+ * may have any size. Orders of an acquirer account other than `acquirer` are treated as unknown, because an acquirer
+ * reports only its own orders. The whole file is checked first: an invalid line throws a CsvFileError, and nothing is
+ * stored. Each batch then stays stored even if the next batch fails, because a repeated import changes nothing. `db`
+ * must not limit the time of a query, and needs more than one connection.
  */
 export async function importDailyReport(
   db: Database,
@@ -79,12 +79,12 @@ export async function importDailyReport(
   }
 }
 
-/** A callback for progress, called with the number of lines so far. */
+/** A callback for progress, called with the number of lines that are finished. */
 type OnProgress = ((lines: number) => void) | undefined
 
 /**
- * `acquirer` is the acquirer account of the file; undefined for all orders, if no account exists. `layout` is that of
- * the acquirer's own format.
+ * `acquirer` is the acquirer account of the file; undefined if no account exists, which accepts every order. `layout`
+ * describes the acquirer's own format.
  */
 type Importing = {
   acquirer?: string | undefined
@@ -96,8 +96,8 @@ type Importing = {
 }
 
 /**
- * Checks the whole file and stores its lines in a temporary table. No transaction is used, because during a transaction
- * as long as the import PostgreSQL could not clean up deleted rows of any table.
+ * Checks the whole file and stores its lines in a temporary table. The import uses no transaction, because during such
+ * a long transaction PostgreSQL could not remove deleted rows from any table.
  */
 async function saveLines(
   client: PoolClient,
@@ -105,7 +105,8 @@ async function saveLines(
   layout: Layout | undefined,
   { onChecked, onWarning }: Pick<Importing, 'onChecked' | 'onWarning'>,
 ): Promise<void> {
-  // No time limits: a file may arrive slowly through a pipe, and the connection is idle while a batch is recorded.
+  // Removes the time limits, because a file may arrive slowly through a pipe, and the connection is idle while a batch
+  // is recorded.
   await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
   await client.query(`
     create temporary table daily_report (
@@ -133,7 +134,7 @@ async function saveLines(
     },
     onWarning,
   )
-  // Without statistics, PostgreSQL would sort the whole table for each batch.
+  // Collects statistics, because without statistics PostgreSQL would sort the whole table for each batch.
   await client.query('analyze daily_report')
 }
 
@@ -150,8 +151,8 @@ type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
 
 /**
  * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
- * line's acquirer_reference, or to the order of the payment with its acquirer_payment_id. An identifier of no order or
- * of several is used as an orderId, which is unknown.
+ * line's acquirer_reference, or to the order whose payment has the line's acquirer_payment_id. An identifier that
+ * matches no order, or several orders, is used as an unknown orderId.
  */
 async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
   const { rows } = await client.query<StoredLine>(
@@ -238,8 +239,9 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
 }
 
 /**
- * Records lines with the same results as if they were recorded one after the other. Lines that share neither order, UTR
- * nor payment id with another line are recorded first and concurrently, because their sequence makes no difference.
+ * Records lines with the same results as if they were recorded one after the other. Lines that share no order, UTR or
+ * payment id with another line are recorded first and concurrently, because the sequence of these lines makes no
+ * difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))

@@ -8,14 +8,14 @@ import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
 import { firstStatusCheck } from './status-checks.ts'
 
-/** Largest number of rows in a batch. A batch takes a few milliseconds, for which the next requests wait. */
+/** Largest number of rows in a batch. The next requests wait for a batch, which takes a few milliseconds. */
 const BATCH_ROWS = 200
-/** Retries after a deadlock: two statements that insert the same keys in different orders may deadlock. */
+/** Number of retries after a deadlock, which is possible if two statements insert the same keys in different orders. */
 const DEADLOCK_RETRIES = 5
 
 /**
  * Returns a function that stores an intent. The function resolves to false if a unique constraint rejects the row.
- * Calls share batches, to save round trips and waits for the disk.
+ * Concurrent calls share batches, which saves round trips and waits for the disk.
  */
 export function createInsert(
   db: Database,
@@ -45,9 +45,9 @@ export function createInsert(
   }
 }
 
-/** Stores intents with their links. Returns the orderIds of the intents that were new. */
+/** Stores intents with their links. Returns the orderIds of the new intents. */
 async function insertRows(db: Database, batch: Intent[], distributed: boolean): Promise<Set<string>> {
-  // Sorted to avoid deadlocks between two instances that insert the same keys.
+  // The intents are sorted, to avoid deadlocks between two instances that insert the same keys.
   const intents = batch.toSorted((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   const withLink = intents.filter((intent) => intent.paymentLink)
   if (withLink.length === 0) return INTENTS(db, intents, distributed)
@@ -59,14 +59,17 @@ async function insertRows(db: Database, batch: Intent[], distributed: boolean): 
   })
 }
 
-/** Guards the uniqueness of order_ids: of any number of concurrent rows with one key, PostgreSQL stores one. */
+/**
+ * Guards the uniqueness of order_ids: PostgreSQL stores exactly one of any number of concurrent rows with the same key.
+ */
 const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
 
 /**
  * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server receives
  * arrays, because one statement then serves any number of rows and is prepared once per connection. Distributed tables
- * receive `values`, because `insert … select` takes 5 to 18 times as long there: its rows go through one node. Each
- * parameter has a type, because PostgreSQL repeats untyped ones, such as a note, in errors.
+ * receive `values`, because `insert … select` takes 5 to 18 times as long on distributed tables: all rows pass through
+ * one node. Each parameter has a type, because PostgreSQL repeats the values of untyped parameters, such as a note, in
+ * error messages.
  */
 function describeRows(
   table: string,

@@ -9,8 +9,8 @@ import type { InsertOutcome, Intents } from './intents.ts'
 export type Linking = {
   intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
   /**
-   * Longest time for the acquirers to create a link, longest time for the first of two acquirers, and pause between two
-   * look-ups.
+   * `requestMs` is the longest time for the acquirers to create a link, `firstLinkMs` the longest time for the first of
+   * two acquirers, and `lookUpPauseMs` the pause between two look-ups of the intent.
    */
   limits: { acquirers: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number } }
   /** Called for each link that a fallback acquirer created, with the kind of the first account. */
@@ -19,9 +19,9 @@ export type Linking = {
 
 /**
  * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
- * and stores nothing if no acquirer creates a link. A link that was never shown is closed if another request with the
- * same order_id was faster, if the intent was certainly not stored, or if the acquirer's response did not arrive or was
- * invalid. An intent whose commit was lost is looked up.
+ * and stores nothing if no acquirer creates a link. Closes a link that was never shown if another request with the same
+ * order_id was faster, if the intent was certainly not stored, or if the acquirer's response did not arrive or was
+ * invalid. Looks the intent up if the response to its commit was lost.
  */
 export async function insertWithLink(
   intent: Intent,
@@ -41,7 +41,7 @@ export async function insertWithLink(
   const close = () => closeUnseen(client, paymentLink)
   const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
   const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
-    // A Failure is thrown while the intent waits for its batch, before it is sent to the database.
+    // A Failure is thrown while the intent waits for its batch, so the intent was not sent to the database.
     if (error instanceof Failure || isCertainlyNotStored(error)) close()
     else if (await isFound(intents, linked, limits.acquirers.lookUpPauseMs, until)) return { intent: linked }
     // The link stays open if the look-up finds nothing, because the commit may still be in progress.
@@ -53,7 +53,7 @@ export async function insertWithLink(
   return stored
 }
 
-/** Looks an intent up, and again after `pauseMs` while the database is unavailable. */
+/** Looks an intent up, and repeats the look-up every `pauseMs` while the database is unavailable. */
 async function isFound(
   intents: Linking['intents'],
   intent: Intent,
@@ -69,8 +69,8 @@ async function isFound(
 }
 
 /**
- * Requests a link from each of `linkers` in turn. The next one is tried only if the previous one certainly has no open
- * link for the intent, so that no customer can be shown two links.
+ * Requests a link from each of `linkers` in turn. Tries the fallback acquirer only if the first acquirer certainly has
+ * no open link for the intent, so that no customer can be shown two links.
  */
 async function createLink(
   intent: Intent,
@@ -97,14 +97,14 @@ async function createLink(
 }
 
 /**
- * Closes a link that was never shown. The response does not wait for it, and it is never retried: a link that stays
- * open expires by itself.
+ * Closes a link that was never shown. The response does not wait for the closing. A failed closing is never retried,
+ * because a link that stays open expires by itself.
  */
 function closeUnseen(client: Linker['client'], link: PaymentLink) {
   client.closeLink(link).catch(() => undefined)
 }
 
-/** Whether a failed call has certainly left no open link. A link that may have been created is closed. */
+/** Whether a failed call has certainly left no open link. Closes a link that the call may have created. */
 async function hasNoLink({ isUndone, unsureLink }: AcquirerError, client: Linker['client'], until: AbortSignal) {
   if (isUndone || unsureLink === undefined) return isUndone
   return (await client.closeLink(unsureLink, until).catch(() => 'unknown')) === 'closed'

@@ -5,11 +5,13 @@ import type { NewPayment } from './new-payment.ts'
 
 /*
  * - intent: a row of payment_intents, which requests one payment, with its amount, payee and expiry.
- * - order: the same row as the merchant sees it. merchantOrderId is the merchant's identifier (order_id), orderId the service's.
- * - payment: money that a customer sends for an intent. The bank identifies it by a UTR.
+ * - order: the same row as the merchant sees it. merchantOrderId is the merchant's identifier (order_id), and orderId is
+ *   the service's identifier.
+ * - payment: money that a customer sends for an intent. The bank identifies the payment by a UTR.
  * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
  * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
- * - exception: a report that the operator must investigate, because it contradicts the database or arrives too late.
+ * - exception: a report that the operator must investigate, because the report contradicts the database or
+ *   arrives too late.
  */
 
 /** The payee, with the UPI parameters address (pa), name (pn) and category code (mc). */
@@ -18,8 +20,8 @@ type Payee = { vpa: string; name: string; mcc: string }
 export type Intent = {
   mid: string
   /**
-   * The service's identifier: 32 hex digits, ordered by time, unguessable. In the service's own links it is the UPI
-   * parameter `tr`.
+   * The service's identifier: 32 hex digits, ordered by time and unguessable. In the service's own links, the
+   * identifier is the UPI parameter `tr`.
    */
   orderId: string
   /** The merchant's order_id; the orderId if the merchant sent none. */
@@ -37,21 +39,24 @@ export type Intent = {
   idempotency: Idempotency | undefined
 }
 
-/** A link of an acquirer. `id` is the acquirer's identifier of the link, `reference` is the `tr` in the link. */
+/**
+ * A link that an acquirer created. `id` is the acquirer's identifier of the link, and `reference` is the `tr` in the
+ * link.
+ */
 export type PaymentLink = {
   acquirer: string
   merchantId: string
   id: string
   reference: string
   link: string
-  /** True if the merchant's fallback acquirer created the link. Not read from the database. */
+  /** True if the merchant's fallback acquirer created the link. The field is not read from the database. */
   isByFallback?: boolean
 }
 
 /** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Builds an intent without storing it. `expiryMinutes` applies to merchants without their own setting. */
+/** Builds an intent without storing the intent. `expiryMinutes` applies to merchants without their own setting. */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
@@ -75,7 +80,7 @@ export function buildIntent(
 
 /**
  * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are adjacent in the index, and 80
- * random bits, so that an identifier cannot be guessed. The random bits are those of a UUID without its version and
+ * random bits, so that an identifier cannot be guessed. The random bits come from a UUID, without its version and
  * variant digits, because Node.js prepares UUIDs in advance.
  */
 export function newId(now: Date): string {
@@ -84,7 +89,8 @@ export function newId(now: Date): string {
 }
 
 /**
- * The first 12 digits of orderIds from `moment`. Earlier orderIds sort before. A moment before 1970 is treated as 1970.
+ * Returns the first 12 digits of an orderId created at `moment`. Earlier orderIds sort before this text. A moment
+ * before 1970 is treated as 1970.
  */
 export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')

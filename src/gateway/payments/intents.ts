@@ -16,7 +16,9 @@ import {
 } from './reported-status.ts'
 import { endUnreadable } from './unreadable.ts'
 
-/** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a rejection. */
+/**
+ * The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason for the rejection.
+ */
 export type InsertOutcome =
   | { intent: Intent }
   | { rejected: 'order id exists' | 'idempotency key was used for another request' }
@@ -26,7 +28,7 @@ export type Checkout = StoredIntent & {
   utr: string | null
   /** Whether the acquirer's last status response was unreadable. The order then stays open. */
   isUnreadable: boolean
-  /** Why the last attempt failed; null unless the order's last report is of a failed attempt. */
+  /** Why the last attempt failed; null unless the order's last report is about a failed attempt. */
   failureReason: FailureReason | null
   /** Whether the whole payment was refunded. */
   refunded: boolean
@@ -44,7 +46,8 @@ export function createIntents(
   const store = createInsert(creates, onBatch, inserts)
 
   /**
-   * The intent of the earlier request with this Idempotency-Key, or the reason of a rejection; undefined if neither.
+   * Returns the intent of the earlier request with this Idempotency-Key, or the reason for rejecting the request;
+   * undefined if neither exists.
    */
   async function findEarlier(intent: Intent): Promise<InsertOutcome | undefined> {
     const { mid, merchantOrderId, idempotency } = intent
@@ -70,7 +73,7 @@ export function createIntents(
     /**
      * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId
      * that equals an orderId of the merchant is treated as used, because findStatus could not distinguish the two
-     * orders. No constraint is needed for this, because an orderId cannot be guessed before it is stored.
+     * orders. This rule needs no constraint, because no merchant can guess an orderId before the order is stored.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
@@ -84,7 +87,7 @@ export function createIntents(
       return (await findEarlier(intent)) ?? { rejected: 'order id exists' }
     },
 
-    /** Whether exactly this intent is stored, as opposed to another one with its merchantOrderId. */
+    /** Whether exactly this intent is stored, as opposed to another intent with the same merchantOrderId. */
     async isStored({ mid, orderId }: Intent): Promise<boolean> {
       const stored = 'select from payment_intents where mid = $1 and order_id = $2'
       return (await requests.query(stored, [mid, orderId])).rowCount === 1
@@ -96,13 +99,13 @@ export function createIntents(
       return rows[0]
     },
 
-    /** Finds the states of payments by their orderIds. Unknown orderIds are left out. */
+    /** Finds the states of payments by their orderIds. The result omits unknown orderIds. */
     async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
       const { rows } = await pages.query<PaymentState & { orderId: string }>(FIND_STATES(orderIds))
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
-    /** Moves an intent's expiry to `moment`, unless the expiry is earlier. For sandboxes only. */
+    /** Moves an intent's expiry to `moment`, unless the expiry is earlier. Only sandboxes call this function. */
     async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
       await pages.query(
         `with ended as (
@@ -114,9 +117,9 @@ export function createIntents(
     },
 
     /**
-     * Cancels an intent, identified as for findStatus, unless it is paid or its final status is reached. Returns its
-     * status; undefined if unknown. `toClose` is the acquirer's link if this call has cancelled the intent. pool.ts
-     * documents `claim` (type `Ending`).
+     * Cancels an intent, identified as for findStatus, unless the intent is paid or has its final status. Returns the
+     * intent's status; undefined if the intent is unknown. `toClose` is the acquirer's link if this call has cancelled
+     * the intent. pool.ts documents `claim` (type `Ending`).
      */
     async cancel(
       mid: string,
@@ -133,7 +136,7 @@ export function createIntents(
           const closed = await close(client, mid, found.orderId, now)
           if (closed)
             return { ...found, status: 'CANCELLED' as const, failureReason: null, failureReported: true, ...closed }
-          // Nothing was cancelled, because a payment was stored after the first query.
+          // The intent was not cancelled, because a payment was stored after the first query.
           return findPaymentStatus(client, mid, merchantOrderId)
         },
         {
@@ -146,7 +149,7 @@ export function createIntents(
 
     findStatus: (mid: string, orderId: string) => findPaymentStatus(requests, mid, orderId),
 
-    /** Like findStatus, in look-ups that concurrent calls share. */
+    /** Does the same as findStatus, but concurrent calls share look-ups. */
     findSharedStatus: createStatusLookUps(requests),
 
     saveReportedStatus: (reported: ReportedStatus, now: Date) => saveReportedStatus(requests, reported, now),
@@ -155,7 +158,7 @@ export function createIntents(
 
 /**
  * Cancels an order. Returns undefined if the order was already paid or final, or if its final status was reported to
- * the merchant before the order was locked. `toClose` is the acquirer's link, if there is one.
+ * the merchant before the order was locked. `toClose` is the acquirer's link, if the order has one.
  */
 async function close(
   client: Queryable,
@@ -163,8 +166,8 @@ async function close(
   orderId: string,
   now: Date,
 ): Promise<{ toClose: PaymentLink | undefined } | undefined> {
-  // The update is a second statement, so that it sees a payment.expired that was written while this transaction waited
-  // for the order.
+  // The update is a second statement, so that the update sees a payment.expired event that was written while this
+  // transaction waited for the order's lock.
   await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents i

@@ -17,12 +17,16 @@ import type { Merchant } from '../tenants/merchants.ts'
 
 const REDIRECT_RULE = 'must be an absolute http or https URL of at most 2048 characters, without user and password'
 
-/** The longest host with port: the DNS allows 253 characters, and its form of a non-ASCII name is never shorter. */
+/**
+ * The longest host with its port. The DNS allows 253 characters, and the DNS form of a non-ASCII name is never shorter
+ * than the name.
+ */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**
- * Accepts only plain web addresses, no `javascript:` and no `https://bank@evil`, because the customer's browser is sent
- * there. The checks stop at the first failure, because `new URL` takes too long for very long hosts.
+ * Accepts only plain web addresses, no `javascript:` and no `https://bank@evil`, because the service redirects the
+ * customer's browser to this address. The checks stop at the first failure, because `new URL` takes too long for very
+ * long hosts.
  */
 const redirectUrl = z
   .string(errorText(REDIRECT_RULE))
@@ -45,11 +49,10 @@ export function note(max: number, min = 1) {
     z
       .string(errorText(rule))
       .trim()
-      // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop.
-      // The limit is doubled, because a character or line break (\r
-      // ) has up to two UTF-16 units.
+      // The length is checked before line breaks are replaced, because replacing 16 KiB of line breaks blocks the event
+      // loop. The limit is doubled, because a character or a line break (CR LF) has up to two UTF-16 units.
       .max(2 * max, rule)
-      // The OpenAPI document contains those rules of `text` that apply before line breaks are replaced.
+      // The OpenAPI document contains only the rules of `text` that apply before line breaks are replaced.
       .meta({
         minLength: min,
         maxLength: max,
@@ -93,7 +96,7 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** Schemas by the merchant's largest amount. The map stays small: operators set few different amounts. */
+/** Schemas by the merchant's largest amount. The map stays small, because operators set few different amounts. */
 const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
 
 function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
@@ -121,7 +124,7 @@ const EXAMPLE = {
   customer_mobile: '9876543210',
 }
 
-/** The body of the operations that create an intent. In JSON, `amount` may also be a number. */
+/** The request body of the operations that create an intent. In JSON, `amount` may also be a number. */
 export const NEW_PAYMENT = {
   name: 'NewPayment',
   schema: NewPayment,

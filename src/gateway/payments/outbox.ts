@@ -9,8 +9,8 @@ export type EventType =
   | 'refund.failed'
 
 /**
- * An event for webhooks. `txnStatus` and `utr` are those that checkPaymentStatus returns after the event, or the status
- * and reference of a refund. `sequence` numbers the events of an order.
+ * An event for webhooks. `txnStatus` and `utr` are the values that checkPaymentStatus returns after the event, or the
+ * status and reference of a refund. `sequence` numbers the events of an order.
  */
 type Event = {
   orderId: string
@@ -24,9 +24,10 @@ type Event = {
 }
 
 /**
- * Writes a delivery of each event for each endpoint of the merchant that receives `type`. It must run in the
- * transaction of the change, so that change and deliveries are stored together or not at all. Of events with the same
- * sequence number, only the first is delivered. A merchant without endpoints costs one look-up in a small index.
+ * Writes a delivery of each event for each endpoint of the merchant that receives `type`. The call must be part of the
+ * transaction that makes the change, so that change and deliveries are stored together or not at all. If several events
+ * have the same sequence number, only the first event is delivered. A merchant without endpoints costs one look-up in a
+ * small index.
  */
 export async function writeDeliveries(
   db: Queryable,

@@ -7,7 +7,7 @@ import type { Intent } from './intent.ts'
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
 /**
  * The stored status of an intent. With FAIL and REJECT, the last attempt failed, and the intent may still be paid.
- * CANCELLED means that the merchant has closed it.
+ * CANCELLED means that the merchant has cancelled the order.
  */
 export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
@@ -18,14 +18,17 @@ export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
 export type PaymentReport = {
   orderId: string
   status: FinalStatus
-  /** The bank's reference of the payment, in upper case. A SUCCESS has it, or `names`. */
+  /** The bank's reference of the payment, in upper case. A SUCCESS has a `utr` or `names`. */
   utr: string | undefined
   amount: Paise
   paidAt: Date | undefined
-  /** The acquirer that sent the report: it must be the order's own. `id` is the acquirer's identifier of the order. */
+  /**
+   * The acquirer that sent the report. Only the order's own acquirer may report a payment. `id` is the acquirer's
+   * identifier of the order.
+   */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
-  /** Why the attempt failed, if the report states it. */
+  /** Why the attempt failed; undefined if the report states no reason. */
   failure?: PaymentFailure | undefined
 }
 
@@ -36,7 +39,7 @@ export type PaymentNames = { id: string; txnId?: string | undefined }
 
 /**
  * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` if the reference was unknown or
- * belonged to another payment. In that case `bankReference` is the reference, as soon as it is known.
+ * belonged to another payment. In the second form, `bankReference` is the bank's reference as soon as it is known.
  */
 export type StoredPayment = {
   utr: string
@@ -46,13 +49,13 @@ export type StoredPayment = {
   isSecond: boolean
 }
 
-/** The bank's reference of a stored payment; undefined while it is unknown. */
+/** The bank's reference of a stored payment; undefined while the reference is unknown. */
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
 
 /**
- * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may
- * have confirmed the payment by its id, or confirm it by its id now.
+ * Whether a report is about a stored payment: by the acquirer's id if both have an id, otherwise by UTR. An operator
+ * may confirm a payment by the acquirer's id, so the reported or the stored UTR may be this id in the form of a UTR.
  */
 function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
@@ -64,7 +67,7 @@ function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: Stor
 export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
   utr !== undefined && [stored.utr, stored.bankReference].includes(utr)
 
-/** Whether a report is certainly about another payment. Without an id on both sides, the references are compared. */
+/** Whether a report is certainly about another payment. If either side has no id, the references are compared. */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
   if (names !== undefined && stored.id !== null) return true
   return utr !== undefined && referenceOf(stored) !== undefined
@@ -74,11 +77,11 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   status: Status
   /** Whether the acquirer's last status response was unreadable. The order then stays open. */
   isUnreadable: boolean
-  /** The order's payments: its own first. */
+  /** The order's payments; the payment that paid the order comes first. */
   payments: readonly StoredPayment[]
   /**
-   * Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one,
-   * otherwise by UTR.
+   * Whether the report is about a payment of another order of the same merchant: by the acquirer's id if the report has
+   * an id, otherwise by UTR.
    */
   isOfAnotherOrder: boolean
   /** Whether a response or a webhook has reported to the merchant that the order has finally failed. */
@@ -112,24 +115,24 @@ export const EXCEPTION_KINDS = [
 export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
 
 export type Verdict =
-  /** `late` is whether the order's final status was already reported to the merchant. */
+  /** `late` means that the order's final status was already reported to the merchant. */
   | { verdict: 'success'; late: boolean }
   /**
-   * `over` is whether the order's final status was already reported to the merchant: the attempt is then stored only in
+   * `over` means that the order's final status was already reported to the merchant, so the attempt is stored only in
    * the history.
    */
   | { verdict: 'failed attempt'; over: boolean }
-  /** A failed attempt beyond the largest number that is stored for an order. It is only counted. */
+  /** A failed attempt beyond the largest number that is stored for an order. The attempt is only counted. */
   | { verdict: 'surplus attempt' }
-  /** `of` is the stored payment that a repeated success is about, if that is certain. */
+  /** `of` is the stored payment that a repeated success is about; undefined if the payment is uncertain. */
   | { verdict: 'repeat'; of?: StoredPayment | undefined }
   | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'> }
-  /** A second payment of a paid order; `stored` if it was already reported. */
+  /** A second payment of a paid order. `stored` is the stored payment if this payment was already reported. */
   | { verdict: 'second payment'; stored: StoredPayment | undefined }
 
 /**
- * Judges a report of a payment. A success is never undone, and is valid however late it arrives. A failed attempt does
- * not close an order, because customers may try again. A UTR pays one order.
+ * Judges a report about a payment. A success is never undone, and a late success is also valid. A failed attempt does
+ * not close an order, because customers may try again. A UTR can pay only one order.
  */
 export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
@@ -153,21 +156,21 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
 }
 
 /**
- * Longest time from judging a report to storing it, including the difference between two instances' clocks. A success
- * in the last 15 s before an order's final status is treated as late: it could be stored just after the final status
- * was reported to the merchant.
+ * Longest time from judging a report to storing the report, including the difference between two instances' clocks. A
+ * success in the last 15 s before an order's final status is treated as late: such a success could be stored just after
+ * the final status was reported to the merchant.
  */
 export const STORING_LIMIT_MS = 15_000
 
-/** Milliseconds by which the acquirer's clock may be behind the service's. */
+/** Milliseconds by which the acquirer's clock may be behind the service's clock. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000
 
 /** A day before any order was created. */
 const FIRST_DAY = new Date('2000-01-01T00:00:00Z')
 
 /**
- * Returns `paidAt` if an order created at `createdAt` can have been paid at this time. Otherwise the payment has the
- * time of its report, in the ledger and in the lists. `createdAt` is left out for an unknown order.
+ * Returns `paidAt` if an order created at `createdAt` can have been paid at this time. If not, the ledger and the lists
+ * show the time of the report. `createdAt` is omitted for an unknown order.
  */
 export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Date = FIRST_DAY): Date | undefined {
   if (paidAt === undefined || paidAt > now) return undefined
@@ -177,14 +180,17 @@ export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Dat
 /** The longest time from an order's creation to its expiry that an operator can set. */
 export const LONGEST_EXPIRY_MINUTES = 24 * 60
 
-/** Minutes after expiry in which the bank may still report a payment, before the order has finally failed. */
+/**
+ * Minutes after the expiry during which the bank may still report a payment. After these minutes, the order has finally
+ * failed.
+ */
 export const EXPIRY_GRACE_MINUTES = 10
 
 export function isAbandoned(expiresAt: Date, now: Date): boolean {
   return expiresAt <= abandonedUntil(now)
 }
 
-/** Returns the latest expiry of the unpaid intents that have finally failed by `now`. */
+/** Returns the latest expiry with which an unpaid intent has finally failed by `now`. */
 export function abandonedUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
@@ -193,7 +199,7 @@ export function abandonedUntil(now: Date): Date {
 export type Judged = Pick<ReportedIntent, 'status' | 'expiresAt' | 'isUnreadable'>
 
 /**
- * Whether the status that checkPaymentStatus returns at `now` is final. No public client checks it again after that.
+ * Whether the status that checkPaymentStatus returns at `now` is final. No public client checks a final status again.
  */
 export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isAbandoned(expiresAt, now))

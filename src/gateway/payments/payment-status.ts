@@ -58,7 +58,10 @@ export const WHICH_PAYMENT = {
   example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
 }
 
-/** The response. Its `status` states whether `txnStatus` is final, because public clients interpret it so. */
+/**
+ * The response. The envelope's `status` is true only if `txnStatus` is final, because public clients interpret `status`
+ * in this way.
+ */
 export const PAYMENT_STATUS = jsonResponse({
   description: 'The current status.',
   schema: PaymentStatusResponse,
@@ -75,9 +78,9 @@ export const PAYMENT_STATUS = jsonResponse({
 export type StatusReporting = { intents: Pick<Intents, 'saveReportedStatus'>; now: () => Date }
 
 /**
- * Returns the response of an operation that reports a payment's status, and stores a final status as reported once the
- * response was sent. `orderId` is the identifier in the request, the service's or the merchant's, which the response
- * repeats.
+ * Returns the response of an operation that reports a payment's status, and stores that a final status was reported,
+ * once the response is sent. `orderId` is the identifier in the request, either the service's or the merchant's. The
+ * response repeats this identifier.
  */
 export function reportPaymentStatus(
   reply: FastifyReply,
@@ -89,9 +92,9 @@ export function reportPaymentStatus(
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (payment.returnUrlCallbackWaits || (isFailed && !payment.failureReported)) {
-    // 'finish' is not emitted if the caller disconnected before the whole response was written. An error is ignored:
-    // the merchant's server then gets one more return-URL callback, or a payment in a daily transaction report is not
-    // treated as late.
+    // 'finish' is not emitted if the caller disconnected before the whole response was written. An error is ignored,
+    // because it only means that the merchant's server gets one more return-URL callback, or that a payment in a daily
+    // transaction report is not treated as late.
     const reported = { mid: payment.mid, orderId: payment.orderId, isFailed }
     reply.raw.once('finish', () => void intents.saveReportedStatus(reported, now()).catch(() => undefined))
   }

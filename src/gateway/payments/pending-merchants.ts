@@ -4,9 +4,8 @@ import { prepared } from '../../platform/db/prepared.ts'
 /** A merchant with pending jobs at an acquirer account. */
 export type PendingMerchant = { acquirer: string; mid: string }
 
-// The inner order makes PostgreSQL read the index of scheduled times. Its statistics lag behind the clock, so it
-// expects every scheduled row to be pending, and would otherwise read the whole index of merchants, which has the order
-// of the groups.
+// The inner order makes PostgreSQL read the index of scheduled times. PostgreSQL's statistics lag behind the clock, so
+// without this order PostgreSQL would expect every scheduled row to be pending, and read the whole index of merchants.
 const findPending = (table: string, dueAt: string) =>
   `select acquirer, mid
      from (select acquirer, mid, ${dueAt} as due_at from ${table} where ${dueAt} <= $1 order by ${dueAt}) due
@@ -19,8 +18,8 @@ const STATEMENTS = { acquirer_intents: FIND_PENDING_CHECKS, refunds: FIND_PENDIN
 
 /**
  * Finds the merchants with pending rows, of all acquirer accounts, ordered by their oldest pending row. The cost
- * depends on pending rows alone. The result has no limit, so that the merchants of a failing account, which all wait,
- * do not hide other accounts.
+ * depends only on the number of pending rows. The result has no limit, so that the waiting merchants of a failing
+ * account do not hide other accounts.
  */
 export async function findPendingMerchants(
   db: Queryable,

@@ -5,7 +5,7 @@ import { endMark } from './unreadable.ts'
 
 /** `mid` is empty if the order is unknown. An unreadable notification has a `body` and nothing else. */
 export type PaymentException = {
-  /** 12 hex digits. */
+  /** The exception's id: 12 hex digits. */
   id: string
   mid: string
   orderId: string
@@ -21,13 +21,16 @@ export type PaymentException = {
   /** The acquirer account whose notification created the exception, such as `setu:acme`; null for other sources. */
   acquirerAccount: string | null
   receivedAt: Date
-  /** How it was resolved; null while it is open. */
+  /** How the exception was resolved; null while the exception is open. */
   resolution: string | null
   resolvedBy: string | null
   resolvedAt: Date | null
 }
 
-/** Filters of a list of exceptions, each optional: exceptions received at or after `from`, and before `until`. */
+/**
+ * Filters for a list of exceptions. `open` selects only open exceptions. `from` and `until` select exceptions received
+ * at or after `from` and before `until`.
+ */
 type Requested = {
   open: boolean
   kind?: ExceptionKind | undefined
@@ -37,7 +40,9 @@ type Requested = {
   until?: Date | undefined
 }
 
-/** Exceptions that the operator must investigate, and their resolutions. Rows are never changed or deleted. */
+/**
+ * The exceptions that the operator must investigate, and their resolutions. Stored rows are never changed or deleted.
+ */
 export function createExceptions(db: Queryable) {
   async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
     const { rows } = await db.query<PaymentException>(
@@ -55,7 +60,7 @@ export function createExceptions(db: Queryable) {
   }
 
   return {
-    /** Returns exceptions, optionally only open ones, oldest first. */
+    /** Returns exceptions that match the filters, oldest first. */
     list: ({ open, kind, mid, acquirerAccount, from, until }: Requested) =>
       select(
         `(not $1::boolean or r.mid is null)
@@ -79,13 +84,13 @@ export function createExceptions(db: Queryable) {
             [reported.amount, reported.from, reported.until],
           ),
 
-    /** Returns the exception with this id; undefined if there is none. */
+    /** Returns the exception with this id; undefined if the id is unknown. */
     async find(id: string): Promise<PaymentException | undefined> {
       const [found] = await select('e.exception_id = $1', [id])
       return found
     },
 
-    /** Resolves exceptions, and returns them without those that were already resolved. */
+    /** Resolves exceptions. Returns the newly resolved exceptions, without those that were already resolved. */
     async resolve(
       exceptions: readonly PaymentException[],
       { reason, by, now }: { reason: string; by: string; now: Date },

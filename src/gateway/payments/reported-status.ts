@@ -5,8 +5,8 @@ import { RETURN_URL_CALLBACK } from './outbox.ts'
 export const FAILURE_REPORTED = `(i.status = 'CANCELLED' or i.failure_reported_at is not null)`
 
 /**
- * SQL of the reason why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is
- * SQL: a query of one merchant passes its parameter, and then reads only the shard of this merchant.
+ * SQL for the reason why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is
+ * SQL: a query about one merchant passes its parameter, and therefore reads only this merchant's shard.
  */
 export const failureReason = (mid = 'i.mid') => `
   case when i.status in ('FAIL', 'REJECT') then coalesce((
@@ -17,8 +17,8 @@ export const failureReason = (mid = 'i.mid') => `
      limit 1), 'other') end`
 
 /**
- * SQL query for a stored webhook about an order's expiry, which counts as a report to the merchant. The arguments are
- * SQL.
+ * SQL query for a stored webhook about an order's expiry, because such a webhook counts as a report to the merchant.
+ * The arguments are SQL.
  */
 export const writtenExpiries = (mid: string, orderId: string) => `
             select true
@@ -29,8 +29,8 @@ export const writtenExpiries = (mid: string, orderId: string) => `
 export type ReportedStatus = { mid: string; orderId: string; isFailed: boolean }
 
 /**
- * Stores that a response has reported an order's failure to the merchant, or its payment, which stops the return-URL
- * callback.
+ * Stores that a response has reported an order's failure or payment to the merchant. A reported payment stops the
+ * return-URL callback.
  */
 export async function saveReportedStatus(
   db: Queryable,

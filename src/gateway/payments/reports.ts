@@ -23,8 +23,8 @@ import { FAILURE_REPORTED, writtenExpiries } from './reported-status.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
 /**
- * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`.
- * `saves` selects the exceptions that are stored; by default all are.
+ * The source of a report, and the clock. Reports by an operator also have `person` (the operator's name) and `note`.
+ * `saves` selects the exceptions that are stored; by default all exceptions are stored.
  */
 export type Reporting = {
   source: ReportSource
@@ -34,7 +34,10 @@ export type Reporting = {
   saves?: (kind: Contradiction) => boolean
 }
 
-/** The change that a report has made: none for a repeat or an `exception`. A `late` success is also an exception. */
+/**
+ * The change that a report has made. A repeat or an `exception` makes no change. A `late` success is also stored as an
+ * exception.
+ */
 export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
 export type Reports = ReturnType<typeof createReports>
@@ -53,10 +56,13 @@ type Listeners = {
   onImpossibleTime: () => void
 }
 
-/** Largest number of bytes that are stored of an unreadable notification. Readable notifications are shorter. */
+/** Largest number of bytes that are stored from an unreadable notification. Readable notifications are shorter. */
 const UNREADABLE_BYTES = 2_048
 
-/** Creates the recorder of reports. A report changes its intent; a report that contradicts it becomes an exception. */
+/**
+ * Creates the recorder of reports. A report changes its intent, or becomes an exception if the report contradicts the
+ * intent.
+ */
 export function createReports(
   db: Database,
   listeners: Partial<Listeners> = {},
@@ -145,7 +151,8 @@ export function createReports(
         const result = await store(client, stored, { ...report, paidAt }, received)
         return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
       }
-      // A report of an unknown order stores at most one row, so a flood of them from one signer needs no transactions.
+      // A report about an unknown order stores at most one row, so a flood of such reports from one signer needs no
+      // transactions.
       const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
         mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
@@ -159,9 +166,9 @@ export function createReports(
     },
 
     /**
-     * Marks an order as unreadable, so that it stays open: its status response could not be read and may report a
-     * payment. `isBesidePayment` is whether the same response also reports a readable payment: a second one may then be
-     * hidden.
+     * Marks an order as unreadable, so that the order stays open, because a status response about the order could not
+     * be read and may report a payment. `isBesidePayment` means that the same response also reports a readable payment,
+     * so a second payment may be hidden.
      */
     async saveUnreadableStatus(
       { orderId, isBesidePayment }: { orderId: string; isBesidePayment: boolean },
@@ -183,7 +190,7 @@ export function createReports(
 
     /**
      * Stores the first bytes of an unreadable signed body, unless the acquirer account has reached its limit of open
-     * ones.
+     * exceptions.
      */
     async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
       const dedupKey = createHash('sha256').update(body).digest('hex')
@@ -195,7 +202,7 @@ export function createReports(
   }
 }
 
-/** The kind of an exception for the metrics; none if it was stored before. */
+/** Returns the kind of an exception for the metrics; an empty list if the exception was stored before. */
 const toCount = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? [] : [kind])
 
 /** A report's source and time. `now` is the moment under the lock. `attempt` identifies a failed attempt. */
@@ -203,7 +210,7 @@ type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
 /**
  * The result, with facts for callbacks: `saved` are new exceptions, `paise` the amount of a new payment or attempt,
- * `failure` is that of a new attempt.
+ * `failure` the failure of a new attempt.
  */
 type Stored = Recorded & {
   saved?: readonly ExceptionKind[]
@@ -230,8 +237,8 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
 /**
- * Locks the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer that
- * is not the order's.
+ * Locks the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer
+ * other than the order's own.
  */
 async function lockIntent(
   db: Queryable,
@@ -279,7 +286,7 @@ async function findFacts(
 }
 
 type FoundPayment = StoredPayment & { orderId: string }
-/** The row that indicates that payment.expired is written. */
+/** The row which indicates that the event payment.expired is stored. */
 type IsEnd = { utr: null }
 
 const PAYMENT = `
@@ -289,8 +296,8 @@ const PAYMENT = `
    where mid = $1`
 
 /**
- * The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR of $4; and the order's
- * payment.expired.
+ * The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR in $4; and the order's
+ * event payment.expired.
  */
 const FIND_PAYMENTS_AND_END = prepared(
   `${PAYMENT} and utr = $2
@@ -314,7 +321,7 @@ const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.qu
 
 /**
  * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the
- * reference. Returns the UTR; undefined if neither is free.
+ * reference. Returns the UTR under which the payment is stored; undefined if both are already used.
  */
 async function storePayment(
   db: Queryable,
@@ -323,7 +330,7 @@ async function storePayment(
   { kind, now, source, person, note }: Received & { kind: 'first' | 'late' | 'second' },
 ): Promise<string | undefined> {
   const insert = kind === 'second' ? TAKE_UTR : PAY
-  // Another order may store the same reference concurrently: the primary key decides.
+  // Another order may store the same reference concurrently, so the primary key decides which order gets the reference.
   for (const utr of [isReferenceUsed ? undefined : reference, names && utrOfId(names.id)]) {
     if (utr === undefined) continue
     const bankReference = reference === utr ? undefined : reference
@@ -336,9 +343,7 @@ async function storePayment(
 /** Whether the payment is stored as `stored` because another payment has the reported reference. */
 const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
 
-/**
- * Adds facts to a stored payment that only a later report of it contains: the acquirer's ids, and the bank's reference.
- */
+/** Adds facts to a stored payment that only a later report contains: the acquirer's ids, and the bank's reference. */
 async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, names }: PaymentReport): Promise<void> {
   const id = stored.id === null ? names?.id : undefined
   const txnId = stored.txnId === null ? names?.txnId : undefined
@@ -370,7 +375,7 @@ const EXISTS = `
 
 /**
  * Stores a second payment of the order. If two orders report a UTR concurrently, the primary key accepts only one of
- * them.
+ * the two payments.
  */
 const TAKE_UTR = prepared(`with ${EXISTS} select from taken`)
 
@@ -388,7 +393,7 @@ const PAY = prepared(
 
 /**
  * Stores a failed attempt. Unless the order is final, the intent gets the attempt's status, and a webhook reports the
- * attempt with its UTR. The intent gets no UTR, because only a paid intent has one.
+ * attempt with its UTR. The intent gets no UTR, because only a paid intent has a UTR.
  */
 const ADD_ATTEMPT = prepared(
   `with added as (
@@ -407,7 +412,7 @@ const ADD_ATTEMPT = prepared(
    select from added`,
 )
 
-/** Adds the reason of a known failed attempt, unless the attempt has one. */
+/** Adds the failure reason to a stored failed attempt, unless the attempt already has a reason. */
 const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, attempt: string) => ({
   text: `update payment_attempts
             set failure_reason = $5, failure_code = $6
@@ -422,8 +427,8 @@ function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): st
 
 /** Returns the first part of `body` as text of at most `limitBytes` in UTF-8, without NUL, which PostgreSQL rejects. */
 function toPlainText(body: Buffer, limitBytes: number): string {
-  // A decoder in stream mode leaves out a character that is cut off at the end.
+  // The decoder is in stream mode, so that it omits a character that is cut off at the end.
   const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })
-  // The text is cut twice, because the decoder replaces each invalid byte by a character of three bytes.
+  // The text is cut twice, because the decoder replaces each invalid byte with a character of three bytes.
   return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
 }

@@ -1,18 +1,21 @@
 import { isAbandoned } from './outcome.ts'
 
-/** The `most` of an acquirer without a limit: the largest number that can be counted. */
+/** The value of `most` for an acquirer without a limit: the largest number that the database column can store. */
 export const UNLIMITED = 32_767
 
 /** An acquirer's limits of status checks. */
 export type StatusCheckRules = {
-  /** Status checks of one order, including those after its expiry and those of the operator. */
+  /** Largest number of status checks per order, including checks after its expiry and checks by the operator. */
   most: number
   /**
-   * Number of status checks of one order after which none is scheduled for a waiting caller. By default one fewer than
-   * `most`.
+   * Number of status checks per order after which no check is scheduled for a waiting caller. The default is one fewer
+   * than `most`.
    */
   mostWhileWaiting?: number
-  /** Status checks of all orders of the account per minute: half of the acquirer's limit. Absent if it has no limit. */
+  /**
+   * Status checks per minute for all orders of the account: half of the acquirer's limit. Absent if the acquirer has no
+   * limit.
+   */
   perMinute?: number
   /** Time from an order's creation to its first status check, while a caller waits. */
   firstAfterMs: number
@@ -26,22 +29,22 @@ export type StatusCheckRules = {
 }
 
 /**
- * An open order with a link of an acquirer. Times are in milliseconds since 1970; `statusCheckedAt` is null before the
- * first check.
+ * An open order with a link from an acquirer. Times are in milliseconds since 1970; `statusCheckedAt` is null before
+ * the first check.
  */
 export type StatusCheckState = {
   acquirer: string
   statusChecks: number
   createdAt: number
   statusCheckedAt: number | null
-  /** When the next status check is scheduled in any case; null if none is. */
+  /** Time of the next status check that is scheduled in any case; null if no check is scheduled. */
   dueAt: number | null
 }
 
 /**
  * Whether the status may be checked now because a caller waits for the order's outcome. `cameBackAt` is when its
- * customer returned from an app to the pay page: a return after the last check waits only for the acquirer's pause. The
- * last check is reserved for the time after the order's expiry.
+ * customer returned from an app to the pay page: if the customer returned after the last check, only the acquirer's
+ * pause must have passed. The last check is reserved for the time after the order's expiry.
  */
 export function mayCheckStatus(
   { statusChecks, createdAt, statusCheckedAt, dueAt, expiresAt }: StatusCheckState & { expiresAt: Date },

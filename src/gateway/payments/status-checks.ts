@@ -8,22 +8,26 @@ import { mayCheckStatus, type StatusCheckRules, type StatusCheckState } from './
 
 /**
  * Seconds from an intent's expiry to the status checks that are always scheduled, unless a final status is reported
- * before: 90 s, 8 minutes and 2 hours. NPCI allows the first check after 90 s at the earliest. The last check of an
- * order is reserved for the 8 minutes, shortly before its final status is reported to the merchant.
+ * earlier: 90 s, 8 minutes and 2 hours. NPCI allows the first check after 90 s at the earliest. The last check of an
+ * order is reserved for 8 minutes after the expiry, shortly before the final status is reported to the merchant.
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
 /** Shortest pause before the next status check of an intent, if no caller waits for its outcome. */
 const PAUSE_SECONDS = 60
 
-/** Largest number of a merchant's pending status checks that one statement reads in order to claim some of them. */
+/**
+ * Largest number of a merchant's pending status checks that one statement reads, in order to claim some of these
+ * checks.
+ */
 const CONSIDERED = 250
 
 /** While the last response was unreadable, the status is checked once an hour, for a day. */
 const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
 
 /**
- * A status check of an order's payment at its acquirer. `statusChecks` is its number among those of the order, from 1.
+ * A status check of an order's payment at its acquirer. `statusChecks` is the check's number within the order, starting
+ * from 1.
  */
 export type StatusCheck = {
   mid: string
@@ -39,16 +43,16 @@ export function firstStatusCheck({ expiresAt }: Pick<Intent, 'expiresAt'>): Date
 }
 
 /**
- * The queue of status checks. Each check is counted before it is sent, so that neither a crash nor another instance can
- * exceed the limit.
+ * The queue of status checks. Each check is counted before the check is sent, so that neither a crash nor another
+ * instance can exceed the limit.
  */
 export function createStatusChecks(db: Database) {
   return {
     findPending: (now: Date) => findPendingMerchants(db, 'acquirer_intents', now),
 
     /**
-     * Number of status checks at each acquirer account in the last minute, of all instances; an account without any is
-     * missing.
+     * Returns the number of status checks that all instances sent to each acquirer account in the last minute. The
+     * result omits an account without status checks.
      */
     async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
       const { rows } = await db.query<{ acquirer: string; count: number }>(
@@ -62,9 +66,9 @@ export function createStatusChecks(db: Database) {
     },
 
     /**
-     * Claims up to `limit` pending status checks of a merchant at an acquirer account, those of expired intents first,
-     * then the oldest first. An intent has `most` checks. Checks of paid intents are removed, beyond the limit, because
-     * most intents are paid.
+     * Claims up to `limit` pending status checks of a merchant at an acquirer account: first the checks of expired
+     * intents, then the oldest checks. An intent has at most `most` checks. Checks of paid intents are removed and do
+     * not count toward the limit, because most intents are paid.
      */
     async claimPending(
       { acquirer, mid }: PendingMerchant,
@@ -106,8 +110,8 @@ export function createStatusChecks(db: Database) {
     },
 
     /**
-     * Schedules the status check of an order because of a notification that proves nothing: 3 s after the last check at
-     * the earliest, or 60 s if the order has had 20. Returns false for an order that the acquirer does not have.
+     * Schedules the status check of an order after an unauthenticated notification: at least 3 s after the last check,
+     * or at least 60 s if the order has had 20 checks. Returns false for an order that the acquirer does not have.
      */
     async scheduleSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
       const mid = await findMerchant(db, orderId)
@@ -128,8 +132,8 @@ export function createStatusChecks(db: Database) {
     },
 
     /**
-     * Claims a status check of one order, even before its scheduled time. Returns undefined if all checks of the order
-     * are used.
+     * Claims a status check of one order, even before its scheduled time. Returns undefined if the order has no checks
+     * left.
      */
     async claim(orderId: string, most: number, now: Date): Promise<StatusCheck | undefined> {
       const { rows } = await db.query<StatusCheckRow>(
@@ -144,9 +148,9 @@ export function createStatusChecks(db: Database) {
     },
 
     /**
-     * Schedules a failed status check again. A check that the acquirer did not process is not counted; any other is
-     * scheduled again only if it was the last one, and the order may have `most` in total. The pauses grow with the
-     * time since the expiry.
+     * Schedules a failed status check again. A check that the acquirer did not process is not counted. Any other check
+     * is scheduled again only if the order has no further scheduled check and has had fewer than `most` checks. The
+     * pauses grow with the time since the expiry.
      */
     async repeat(
       { mid, orderId, statusChecks }: StatusCheck,
@@ -178,12 +182,12 @@ export function createStatusChecks(db: Database) {
 export type StatusChecks = ReturnType<typeof createStatusChecks>
 
 /**
- * An order for whose outcome a caller waits. `statusCheck` is null if the order is not open, or if the service has built
- * its link.
+ * An order for whose outcome a caller waits. `statusCheck` is null if the order is not open, or if the service itself
+ * has built the order's link.
  */
 export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; statusCheck: StatusCheckState | null }
 
-/** SQL of the `statusCheck` of the order `i`. The look-up is skipped for orders that are not open. */
+/** SQL for the `statusCheck` of the order `i`. The look-up is skipped for orders that are not open. */
 export const statusCheckState = (mid = 'i.mid') => `
   case when i.status in ${OPEN_STATUSES} then (
     select json_build_object(
@@ -199,7 +203,7 @@ const FIND_WAITED_FOR = prepared(
     where i.order_id = any ($1)`,
 )
 
-/** Schedules the status check of an order now, unless another call has scheduled or sent it. */
+/** Schedules the status check of an order now, unless another call has scheduled or sent the check. */
 const SCHEDULE = prepared(
   `update acquirer_intents
       set status_check_at = $4
@@ -209,8 +213,8 @@ const SCHEDULE = prepared(
 /** Schedules status checks while a caller waits. `rulesOf` returns the rules of an account's acquirer. */
 export function createWaiting(db: Database, rulesOf: (account: string) => StatusCheckRules | undefined) {
   /**
-   * Returns a function that schedules a status check of the order; undefined if the acquirer allows none now, so that
-   * most calls write nothing. `cameBackAt` is as for mayCheckStatus.
+   * Returns a function that schedules a status check of the order; undefined if the acquirer allows no check now, so
+   * that most calls write nothing. mayCheckStatus explains `cameBackAt`.
    */
   function statusCheckFor({ mid, orderId, expiresAt, statusCheck }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = statusCheck && rulesOf(statusCheck.acquirer)

@@ -33,14 +33,15 @@ export function saveUnreadable(
         where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $4 and not ${FAILURE_REPORTED}`,
       [mid, orderId, now, abandonedUntil(now)],
     )
-    // The time distinguishes the exception from an earlier one of the order, which has been resolved.
+    // The time distinguishes the exception from an earlier, resolved exception of the same order.
     const key = { amount: 0, status: '' as const, dedupKey: now.toISOString(), acquirerAccount }
     return saveException(client, 'unreadable', { mid, orderId, ...key }, now)
   })
 }
 
 /**
- * Whether an order has ever had the exception `unreadable`. Most have not, so that a readable response changes nothing.
+ * Whether an order has ever had the exception `unreadable`. For most orders, the result is false, and a readable
+ * response needs no write.
  */
 export async function hasUnreadable(db: Queryable, { mid, orderId }: Order): Promise<boolean> {
   const { rowCount } = await db.query(
@@ -71,11 +72,12 @@ export async function endUnreadable(
 }
 
 /**
- * Removes the mark of an order in the caller's transaction, and schedules its payment.expired if that was waiting for
- * it.
+ * Removes the mark of an order in the caller's transaction. If the order's event payment.expired was waiting for the
+ * removal, the event is scheduled.
  */
 export async function endMark(db: Queryable, { mid, orderId }: Order, now: Date): Promise<void> {
-  // The lock is its own statement, so that the next one sees what another transaction with the lock has stored.
+  // The lock is a separate statement, so that the next statement sees the changes of the transaction that held the lock
+  // before.
   await db.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   await db.query(
     `with ended as (

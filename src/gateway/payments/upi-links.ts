@@ -2,7 +2,7 @@ import { toDecimalText } from '../../platform/money.ts'
 import { toIstIso } from '../../platform/time.ts'
 import type { Intent } from './intent.ts'
 
-/** Largest number of characters that UPI apps show of a `tn`, the note in a link. */
+/** Largest number of characters that UPI apps show from `tn`, the note in a link. */
 const NOTE_LIMIT = 50
 
 /** The data from which a UPI link is built. */
@@ -11,12 +11,15 @@ export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'pa
 /** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** NPCI's initiation modes: a link that opens an app, and a QR that is created online for one payment. */
+/**
+ * NPCI's initiation modes: one for a link that opens an app, and one for a QR code that is created online for one
+ * payment.
+ */
 const [LINK_MODE, QR_MODE] = ['04', '22']
 
 /**
  * Returns the query of a payment's link, the part after the `?`. The service's own link contains its expiry, so that
- * the payer's app rejects an expired one. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is
+ * the payer's app rejects an expired link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is
  * percent-encoded, so that a merchant's text cannot add or change a parameter.
  */
 export function upiLinkQuery(payment: Payment): string {
@@ -24,7 +27,7 @@ export function upiLinkQuery(payment: Payment): string {
   return `${upiQuery(payment, LINK_MODE, transactionNote(payment.note))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
 }
 
-/** Links with the same query: `intent` opens any UPI app, each other link opens one wallet. */
+/** Returns links with the same query. The link `intent` opens any UPI app; each other link opens one wallet. */
 export function upiLinks(query: string) {
   return {
     intent: `${UPI_PREFIX}${query}`,
@@ -45,9 +48,9 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * The link inside the QR: the acquirer's own, or the service's. The service's link contains the note only if it is
- * ASCII: 50 percent-encoded characters of Devanagari make 93 modules a side instead of 61, too small for many cameras
- * to read from a screen.
+ * Returns the link inside the QR code: the acquirer's link, or the service's own link. The service's link contains the
+ * note only if the note is ASCII: with 50 percent-encoded characters of Devanagari, the QR code has 93 modules a side
+ * instead of 61, and many cameras cannot read such small modules from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
@@ -68,7 +71,7 @@ const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /**
  * Percent-encodes a value, including !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
- * characters, and apps treat them differently.
+ * characters, and different apps treat the characters differently.
  */
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
@@ -90,9 +93,10 @@ let graphemes: Intl.Segmenter | undefined
 
 /** The longest prefix of `text` that has at most `limit` code points and does not cut a grapheme. */
 function cut(text: string, limit: number): string {
-  // `length` counts UTF-16 units, of which a text has at least as many as code points.
+  // `length` counts UTF-16 units. A text has at least as many UTF-16 units as code points, so this text is short
+  // enough.
   if (text.length <= limit) return text
-  // The segmenter is created at its first use, because loading Intl would delay every start of the service.
+  // The segmenter is created at its first use, because loading Intl would delay every startup of the service.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   let stored = ''
   let size = 0

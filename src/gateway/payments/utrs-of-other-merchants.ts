@@ -9,17 +9,20 @@ type Payment = { mid: string; orderId: string; utr: string; amount: Paise; paidA
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
-/** Time between two searches, and length of the period whose payments one statement compares. */
+/** Time between two searches, and also the length of the period whose payments one statement compares. */
 const MINUTE_MS = 60_000
 /** Length of the period that is searched again, because payments may be stored late and clocks differ. */
 const AGAIN_MS = 5 * MINUTE_MS
-/** Length of the period that a starting instance searches, because another may have been killed before its search. */
+/**
+ * Length of the period that an instance searches at startup, because another instance may have been killed before its
+ * search.
+ */
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
  * Searches once a minute for payments whose UTR has paid an order of another merchant, and stores an exception for
- * each. The search cannot be part of recording a payment, because of two concurrent payments neither would see the
- * other. `onException` is called once for each new exception.
+ * each. Recording a payment cannot include this search, because neither of two concurrent payments would see the other.
+ * `onException` is called once for each new exception.
  */
 export function comparisonJobs(
   db: Queryable,
@@ -33,7 +36,7 @@ export function comparisonJobs(
     concurrency: { ofQueue: 1, ofGroup: 1 },
     async findQueues(isStopped = () => false) {
       const until = now().getTime()
-      // The absolute difference is compared, because the clock may have been set back.
+      // Compares the absolute difference, because the clock may have been set back.
       if (Math.abs(until - comparedUntil) < MINUTE_MS) return []
       let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
       for (; from < until; from += MINUTE_MS) {
@@ -52,8 +55,8 @@ export function comparisonJobs(
 }
 
 /**
- * Returns payments that were not the first with their UTR, if a payment with this UTR was stored from `from` until
- * before `until`. If payments have the same time, the one with the greater mid is the later one.
+ * Returns all payments except the first with a given UTR, if a payment with this UTR was stored from `from` until
+ * before `until`. If two payments have the same time, the payment with the greater mid is treated as the later payment.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(

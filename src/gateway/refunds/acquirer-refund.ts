@@ -5,14 +5,14 @@ import { findMerchant } from '../payments/reports.ts'
 import { findPayment, MOST_OF_PAYMENT } from './create-refund.ts'
 import type { RefundName, RefundUpdate } from './refund.ts'
 
-/** Stored instead of a refund by an acquirer that exceeds its payment. */
+/** The kind of exception that is stored instead of a refund by the acquirer, if the refund exceeds its payment. */
 export const ABOVE = 'refunded above what was paid'
 
 /**
- * Stores a refund that an acquirer has initiated, such as the refund of a late payment, so that it is included in the
- * refunded sum of its payment and resolves the payment's exception. For a refund beyond the payment's amount, only the
- * exception ABOVE is stored; if it failed, nothing is stored, because no money has moved. Returns undefined if the
- * payment was not reported yet: the acquirer repeats the notification.
+ * Stores a refund that an acquirer has initiated, such as the refund of a late payment, so that the refund is included
+ * in the refunded sum of its payment and resolves the payment's exception. If a refund exceeds the payment's amount,
+ * only the exception ABOVE is stored. If such a refund failed, nothing is stored, because no money has moved. Returns
+ * undefined if the payment was not reported yet, because the acquirer repeats the notification.
  */
 export async function storeAcquirerRefund(
   { db, saveBounded }: { db: Database; saveBounded: BoundedExceptions },
@@ -40,7 +40,8 @@ export async function storeAcquirerRefund(
     )
     if (known[0]) return known[0]
     const { rows: payments } = await client.query<{ utr: string }>(
-      // A refund without an identifier of its payment belongs to the order's own payment. Nulls sort last.
+      // A refund without an identifier of its payment belongs to the order's own payment. Nulls sort last, so that a
+      // payment with the reported id takes precedence.
       `select utr
          from payments
         where mid = $1 and order_id = $2

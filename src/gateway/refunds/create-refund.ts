@@ -3,7 +3,7 @@ import { newId } from '../payments/intent.ts'
 import type { Refund } from './refund.ts'
 import { findRefund } from './store.ts'
 
-/** Largest number of refunds of one payment, including failed ones. */
+/** Largest number of refunds per payment, including failed refunds. */
 export const MOST_OF_PAYMENT = 100
 
 /**
@@ -22,15 +22,15 @@ export type RefundRequest = {
   createdBy: string
 }
 
-/** The refund, with `created` false for a repeated request, or the reason of a rejection. */
+/** The refund, with `created` false for a repeated request, or the reason for the rejection. */
 export type RefundResult =
   | { refund: Refund; created: boolean }
   | { rejected: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
- * Stores a refund. The scheduler sends it; with the acquirer `direct`, the operator refunds it at the bank. The amount
- * is checked under the lock of the intent's row, so that concurrent refunds never exceed the payment. pool.ts documents
- * `claim` (type `Ending`).
+ * Stores a refund. The scheduler sends the refund; with the acquirer `direct`, the operator refunds the payment at the
+ * bank. The amount is checked under the lock of the intent's row, so that concurrent refunds never exceed the payment.
+ * pool.ts documents `claim` (type `Ending`).
  */
 export async function createRefund(
   db: Database,
@@ -68,13 +68,16 @@ export async function createRefund(
        on conflict do nothing`,
       [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, createdBy, now, dueAt],
     )
-    // No row: a concurrent refund of another order, which has its own lock, has used this refund_id.
+    // No row was stored, because a concurrent refund of another order, which has its own lock, has used this refund_id.
     if (rowCount === 0) return { rejected: 'refund_id exists' }
     return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, created: true }
   }
 }
 
-/** Finds the refund of an equal earlier request: the same order, amount (or none) and note (unless erased). */
+/**
+ * Finds the refund of an equal earlier request: a request with the same order, the same amount (or none) and the same
+ * note (unless erased).
+ */
 async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
   if (request.refundId === undefined) return undefined
   const refund = await findRefund(db, request.mid, { refundId: request.refundId })
@@ -97,8 +100,8 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 }
 
 /**
- * Returns the payment to refund, its remaining amount, and the number of its refunds. Failed refunds are included only
- * in the number.
+ * Returns the payment to refund, its remaining amount, and the number of its refunds. The number includes failed
+ * refunds; the remaining amount ignores failed refunds.
  */
 export async function findPayment(
   db: Queryable,

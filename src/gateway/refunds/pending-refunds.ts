@@ -6,7 +6,8 @@ import type { Refund, RefundName } from './refund.ts'
 
 /**
  * Seconds from the sending of a refund to each status check until the refund is final: 1 minute, 10 minutes, 1 hour,
- * then every 6 hours for 5 days, then daily for 30 days. A refund unknown to the acquirer after 24 hours is unsure.
+ * then every 6 hours for 5 days, then daily for 30 days. A refund that the acquirer does not know after 24 hours
+ * becomes unsure.
  */
 const QUERIES_AFTER_SECONDS = [
   60,
@@ -45,8 +46,8 @@ export function createPendingRefunds(db: Database) {
     findPending: (now: Date) => findPendingMerchants(db, 'refunds', now),
 
     /**
-     * Claims up to `limit` pending refunds of a merchant at an acquirer, oldest first. A claimed refund is scheduled
-     * again later, in case this instance is killed.
+     * Claims up to `limit` pending refunds of a merchant at an acquirer, oldest first. Each claimed refund is scheduled
+     * for a later time, in case this instance is killed.
      */
     async claimPending({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingRefund[]> {
       const { rows } = await db.query<PendingRefund>(
@@ -85,8 +86,8 @@ export function createPendingRefunds(db: Database) {
     },
 
     /**
-     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because it is
-     * final, or because it was sent before and `mayRepeat` is false.
+     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because the
+     * refund is final, or because the refund was sent before and `mayRepeat` is false.
      */
     async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
       const { rowCount } = await db.query(
@@ -123,8 +124,8 @@ export function createPendingRefunds(db: Database) {
 export type PendingRefunds = ReturnType<typeof createPendingRefunds>
 
 /**
- * Schedules an unsure refund for sending, once an operator has found that the bank has not processed it. Returns false
- * for any other refund. The refund's exception stays open until the refund is final.
+ * Schedules an unsure refund for sending, once an operator has found that the bank has not processed the refund.
+ * Returns false for any other refund. The refund's exception stays open until the refund is final.
  */
 export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(

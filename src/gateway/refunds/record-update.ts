@@ -19,7 +19,7 @@ export type RefundListeners = {
   log: Pick<Logger, 'error'>
 }
 
-/** The source of an update, as in `record`, and its time. */
+/** The source of an update, as in `record`, and the time of the update. */
 type Reporting = { source: string; now: Date }
 
 const UNKNOWN_STATUS = 'Unknown refund state. If it persists, contact the acquirer.'
@@ -82,8 +82,8 @@ export function createRefundUpdates(
     },
 
     /**
-     * Schedules the status check of a refund because of a notification that proves nothing: in 3 s, or in 60 s if the
-     * refund was checked 20 times. Returns false for a refund that the acquirer does not have.
+     * Schedules the status check of a refund after an unauthenticated notification: in 3 s, or in 60 s if the refund
+     * was checked 20 times. Returns false for a refund that the acquirer does not have.
      */
     async scheduleSoon(acquirer: string, ourRefundId: string, now: Date): Promise<boolean> {
       const refund = await findByAcquirer(db, acquirer, ourRefundId)
@@ -185,7 +185,10 @@ export const saveRefundException = (
   return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }
 
-/** Stores that the acquirer has the refund. From then on the refund is only checked, even if it was unsure before. */
+/**
+ * Stores that the acquirer has the refund. From now on the service only checks the refund's status, even if the refund
+ * was unsure before.
+ */
 async function saveArrival(
   db: Queryable,
   refund: Refund,
@@ -230,7 +233,10 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { so
   await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
 }
 
-/** Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless they are already resolved. */
+/**
+ * Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless these exceptions are already
+ * resolved.
+ */
 async function endExceptions(
   db: Queryable,
   { mid, orderId, ourRefundId }: Refund,

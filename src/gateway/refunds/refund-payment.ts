@@ -44,8 +44,8 @@ export const refundPayment = operation({
     schema: NewRefund,
     schemaFor: ({ caller }) =>
       caller.kind === 'merchant' && caller.merchant.input === 'shop' ? LenientRefund : NewRefund,
-    // An empty amount is rejected, because it may be an error of the merchant's server and would refund the whole
-    // payment.
+    // An empty amount is rejected, because it may be an error in the merchant's server, and an absent amount refunds
+    // the whole payment.
     notEmpty: 'amount',
     example: EXAMPLE,
   },

@@ -6,9 +6,11 @@ export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
 
 export type Refund = {
   mid: string
-  /** The merchant's identifier of the refund; the service's for a refund by the operator or the acquirer. */
+  /**
+   * The merchant's identifier for the refund; for a refund by the operator or the acquirer, the service's identifier.
+   */
   refundId: string
-  /** The service's identifier of the refund, 32 hex digits, which is sent to the acquirer. */
+  /** The service's identifier for the refund, 32 hex digits, which is sent to the acquirer. */
   ourRefundId: string
   orderId: string
   merchantOrderId: string
@@ -24,7 +26,7 @@ export type Refund = {
   createdBy: string
   createdAt: Date
   status: RefundStatus
-  /** The bank's reference of the refund; empty until it is known. */
+  /** The bank's reference for the refund; empty until the reference is known. */
   reference: string
   /**
    * The reason of a failure, which is retained if the refund succeeds later, or the reason why the refund is unsure.
@@ -37,12 +39,12 @@ export type Refund = {
   dueAt: Date | null
 }
 
-/** The key of a refund: its merchant and the service's identifier of the refund. */
+/** The key of a refund: the merchant and the service's identifier for the refund. */
 export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
 
 /**
- * A report about a refund by its acquirer or by the operator. PENDING means that the acquirer has the refund. A field
- * that is undefined is not compared with the refund.
+ * A report about a refund by its acquirer or by the operator. PENDING means that the acquirer has the refund. An
+ * undefined field is not compared with the refund.
  */
 export type RefundUpdate = {
   status: RefundStatus
@@ -51,13 +53,13 @@ export type RefundUpdate = {
   amount?: Paise | undefined
   ourRefundId?: string | undefined
   orderId?: string | undefined
-  /** The acquirer's identifiers: `merchantId` of the merchant, `id` of the refund. */
+  /** The acquirer's identifiers: `merchantId` for the merchant, `id` for the refund. */
   merchantId?: string | undefined
   id?: string | undefined
-  /** The bank's reference of the refund; may be empty. */
+  /** The bank's reference for the refund; may be empty. */
   reference: string
   reason?: string | undefined
-  /** The refunded payment's UTR and its identifiers at the acquirer, if they are reported. */
+  /** The refunded payment's UTR and the payment's identifiers at the acquirer; undefined if not reported. */
   utr?: string | undefined
   payment?: PaymentNames | undefined
   /** True for a refund that the acquirer has initiated. `orderId`, `id` and `amount` are then defined. */

@@ -4,7 +4,7 @@ import type { Refund } from './refund.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 
-/** The moment before which open refunds are older than T+5: five calendar days (IST) before today. */
+/** The moment before which open refunds are overdue (later than T+5): five calendar days (IST) before today. */
 export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)
 
 const SELECT_REFUNDS = `
@@ -53,8 +53,8 @@ export async function listRefunds(
 }
 
 /**
- * Whether the operator must find out the result of an open refund, because the service does not check it, as with
- * `direct`, or because the acquirer has not reported a final status in time.
+ * Whether the operator must find out the result of an open refund, because the service does not check the refund's
+ * status, as with `direct`, or because the acquirer has not reported a final status in time.
  */
 export async function isLeftToPerson(db: Queryable, { mid, orderId, ourRefundId, dueAt }: Refund): Promise<boolean> {
   if (dueAt === null) return true

@@ -6,7 +6,7 @@ import { MERCHANT, type Merchant } from './merchants.ts'
 /** The merchant or partner to which a key belongs. */
 export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
 
-/** `notedUntil` is the end of the last IST day for which the use of the key is stored. */
+/** An API key. `notedUntil` is the end of the last IST day for which the use of the key is stored. */
 export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller; notedUntil: Date }
 
 export type AccessKeyListing = {
@@ -16,7 +16,7 @@ export type AccessKeyListing = {
   label: string | null
   mayRefund: boolean
   createdAt: Date
-  /** A day in IST: `YYYY-MM-DD`. */
+  /** The IST day on which the key was last used, `YYYY-MM-DD`; null if no use is stored. */
   lastUsedOn: string | null
   revokedAt: Date | null
 }
@@ -28,7 +28,7 @@ export type NewAccessKey = {
   secretHash: Buffer
   owner: { mid: string; pid?: never } | { pid: string; mid?: never }
   label: string | null
-  /** Only a merchant's key may have this right. */
+  /** Whether the key may create refunds. Only a merchant's key may have this right. */
   mayRefund?: boolean | undefined
   now: Date
 }
@@ -45,7 +45,7 @@ const FIND = prepared(
     where public_key = $1 and k.revoked_at is null`,
 )
 
-/** The API keys in the database, which stores only the SHA-256 of a secret. */
+/** The API keys in the database. The database stores only the SHA-256 of a secret. */
 export function createAccessKeys(db: Queryable) {
   async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
     const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from ${KEYS} where public_key = $1`, [
@@ -56,7 +56,7 @@ export function createAccessKeys(db: Queryable) {
 
   return {
     /**
-     * Returns the key with its merchant or partner, read from the database; undefined if the key is unknown or revoked.
+     * Returns the key with its merchant or partner, read from the database; undefined for an unknown or revoked key.
      */
     async find(publicKey: string): Promise<AccessKey | undefined> {
       const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey))
@@ -88,7 +88,7 @@ export function createAccessKeys(db: Queryable) {
       return (await show(publicKey)) as AccessKeyListing
     },
 
-    /** Returns all keys, or those of one merchant or partner, oldest first, including revoked ones. */
+    /** Returns all keys, or the keys of one merchant or partner, oldest first. The result includes revoked keys. */
     async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
       const { rows } = await db.query<AccessKeyListing>(
         `select ${LISTING}

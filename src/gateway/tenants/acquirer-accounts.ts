@@ -4,7 +4,7 @@ import type { Queryable } from '../../platform/db/pool.ts'
 export type StoredAccount = {
   name: string
   secrets: Buffer
-  /** The secrets before a rotation that is not finished. */
+  /** The earlier secrets during an unfinished rotation; null without a rotation. */
   earlierSecrets: Buffer | null
   createdAt: Date
   disabledAt: Date | null
@@ -13,17 +13,17 @@ export type StoredAccount = {
 const ACCOUNT = `name, secrets, earlier_secrets as "earlierSecrets", created_at as "createdAt", disabled_at as "disabledAt"`
 
 /**
- * The acquirer accounts in addition to those of the environment. An account is disabled, never deleted: its orders
- * remain.
+ * The acquirer accounts in the database, in addition to the accounts that the environment configures. An account is
+ * disabled, never deleted, because its orders remain.
  */
 export function createAcquirerAccounts(db: Queryable) {
-  /** Returns all accounts, including disabled ones, by name. */
+  /** Returns all accounts, including disabled accounts, sorted by name. */
   async function list(): Promise<StoredAccount[]> {
     const { rows } = await db.query<StoredAccount>(`select ${ACCOUNT} from acquirer_accounts order by name`)
     return rows
   }
 
-  /** Returns the account after the change; undefined if no account of this name meets `condition`. */
+  /** Returns the account after the change; undefined if no account with this name meets `condition`. */
   async function change(name: string, set: string, values: unknown[] = [], condition = 'true') {
     const { rows } = await db.query<StoredAccount>(
       `update acquirer_accounts set ${set} where name = $1 and ${condition} returning ${ACCOUNT}`,
@@ -45,27 +45,27 @@ export function createAcquirerAccounts(db: Queryable) {
       return rows[0]
     },
 
-    /** Begins a rotation. Returns undefined if the name is unknown, or a rotation is not finished. */
+    /** Begins a rotation. Returns undefined if the name is unknown, or if an earlier rotation is not finished. */
     rotate: (name: string, secrets: Buffer) =>
       change(name, 'earlier_secrets = secrets, secrets = $2', [secrets], 'earlier_secrets is null'),
 
     /**
-     * Exchanges the secrets with those before the rotation. Returns undefined if the name is unknown, or if no earlier
-     * secrets are stored.
+     * Exchanges the current secrets with the earlier secrets. Returns undefined if the name is unknown, or if no
+     * earlier secrets are stored.
      */
     rotateBack: (name: string) =>
       change(name, 'earlier_secrets = secrets, secrets = earlier_secrets', [], 'earlier_secrets is not null'),
 
-    /** Deletes the secrets before the rotation. Returns undefined if the name is unknown. */
+    /** Deletes the earlier secrets. Returns undefined if the name is unknown. */
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 
-    /** Replaces every encrypted text by the result of `reencrypt`. Returns the number of accounts. */
+    /** Replaces every encrypted text with the result of `reencrypt`. Returns the number of accounts. */
     async reencryptSecrets(reencrypt: (encrypted: Buffer, name: string) => Buffer): Promise<number> {
       const accounts = await list()
       for (const { name, secrets, earlierSecrets: earlier } of accounts) {
         const reencrypted = [reencrypt(secrets, name), earlier && reencrypt(earlier, name)]
-        // A concurrent rotation is not overwritten: its new secrets would be lost, or the secrets that it deleted would
-        // be valid again.
+        // A concurrent rotation must not be overwritten: otherwise its new secrets would be lost, or the secrets that
+        // the rotation deleted would be valid again.
         const isSame = 'secrets = $4 and earlier_secrets is not distinct from $5'
         await change(name, 'secrets = $2, earlier_secrets = $3', [...reencrypted, secrets, earlier], isSame)
       }

@@ -10,11 +10,14 @@ import { secretMatches } from './credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The merchant or partner of the key; set on every route under /v1 before its body is read. */
+    /** The merchant or partner to which the key belongs. Set on every route under /v1 before the body is read. */
     caller: Caller
-    /** The public key of the request, if it has the form of one; for the rate limits and the log. */
+    /**
+     * The public key in the request, for the rate limits and the log; undefined if the text does not have the form of a
+     * public key.
+     */
     publicKey: string | undefined
-    /** The merchant of the request, once the caller is authorized for it; for the log. */
+    /** The merchant of the request, for the log. Set once the caller is authorized for the merchant. */
     mid: string | undefined
   }
 }
@@ -34,8 +37,8 @@ type Dependencies = {
 }
 
 /**
- * Every route of `app` requires an API key, whose requests are limited. Checks Basic credentials before the body is
- * parsed: rejects with 401 or 429, or sets `request.caller`.
+ * Requires an API key on every route of `app`, and limits the requests of each key. Checks Basic credentials before the
+ * body is parsed: rejects with 401 or 429, or sets `request.caller`.
  */
 export async function requireKey(
   app: FastifyInstance,
@@ -56,7 +59,7 @@ export async function requireKey(
         throw unauthorized()
       }
       noteDay(key)
-      // paceRequest returns undefined for most requests, which need not wait.
+      // paceRequest returns undefined for most requests, because these requests need not wait.
       const paced = rateLimits.paceRequest(publicKey)
       if (paced) await paced
       request.caller = key.caller
@@ -66,13 +69,13 @@ export async function requireKey(
   app.addHook('onRequest', app.basicAuth)
 
   /**
-   * Stores the day on which a key is used; no request waits for it. After an error, the next look-up of the key tries
-   * again.
+   * Stores the day on which a key is used. No request waits for the write. After an error, the next look-up of the key
+   * repeats the write.
    */
   function noteDay(key: AccessKey) {
     const moment = now()
     if (moment < key.notedUntil) return
-    // The key is cached for a second, in which other requests must not store the day again.
+    // The key is cached for a second, and other requests in this second must not store the day again.
     key.notedUntil = nextDay(istDayOf(moment))
     noteUse(key.publicKey, toIstDay(moment)).catch(() => undefined)
   }

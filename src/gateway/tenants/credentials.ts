@@ -1,8 +1,8 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /**
- * A new key pair: the public key is `pk_` and 24 hex digits, the secret key is `sk_` and 43 base64url characters, 256
- * random bits. Store `hashSecret(secretKey)`, never the secret.
+ * Returns a new key pair. The public key is `pk_` followed by 24 hex digits. The secret key is `sk_` followed by 43
+ * base64url characters, which encode 256 random bits. Store `hashSecret(secretKey)`, never the secret.
  */
 export function mintKeyPair(): { publicKey: string; secretKey: string } {
   return {
@@ -12,14 +12,14 @@ export function mintKeyPair(): { publicKey: string; secretKey: string } {
 }
 
 /**
- * SHA-256 of a secret, 32 bytes. 256 random bits cannot be guessed, so a slow password hash would protect nothing, and
- * would let an attacker overload the service with log-ins.
+ * Returns the SHA-256 of a secret, 32 bytes. 256 random bits cannot be guessed, so a slow password hash would add no
+ * protection, but would let an attacker overload the service with log-ins.
  */
 export function hashSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
-/** Compares in constant time. */
+/** Compares the hashes in constant time, so that the response time reveals nothing about the secret. */
 export function secretMatches(secret: string, secretHash: Buffer): boolean {
   return timingSafeEqual(hashSecret(secret), secretHash)
 }

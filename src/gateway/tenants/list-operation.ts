@@ -16,7 +16,7 @@ import type { Partners } from './partners.ts'
 
 const DATE_RULE = 'must be an existing date in the format dd-mm-yyyy'
 
-/** An IST day as `dd-mm-yyyy`, which becomes the first moment of the day. */
+/** An IST day as `dd-mm-yyyy`. The result is the first moment of the day. */
 const istDay = z
   .string(errorText(DATE_RULE))
   // The pattern describes only the format of a date. startOfIstDay checks whether the date exists.
@@ -52,7 +52,10 @@ export const isoMoment = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' })
 
-/** Retry-After if another long list is being read: the seconds that a fast reader takes for 1,000,000 records. */
+/**
+ * Value of Retry-After while another long list is being read: the seconds that a fast reader needs for 1,000,000
+ * records.
+ */
 const LONG_LIST_RETRY_SECONDS = 5
 
 type Description<Record extends z.ZodObject> = {
@@ -152,8 +155,8 @@ async function sendList(
   const lines = await lists.short(list, range, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
-  // One long list per caller and a few in total may be read at a time, so that slow readers leave connections for
-  // others.
+  // Each caller may read one long list at a time, and all callers together a few lists, so that slow readers leave
+  // connections for other callers.
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
   if (longReaders.size >= limits.lists.concurrentLong) throw unavailable()
@@ -174,7 +177,9 @@ function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
   return begin + lines.map(toRecord).join(between) + end
 }
 
-/** Yields a list that is too long for memory. After an error of `batches`, the response is visibly incomplete. */
+/**
+ * Yields a list that is too long to be held in memory. After an error of `batches`, the response is visibly incomplete.
+ */
 async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
   const { begin, between, end } = frame(true)
   let before = begin
@@ -203,16 +208,17 @@ function watchReader(
   { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
 ): AbortSignal {
   const over = new AbortController()
-  // Total bytes that the reader has received at the end of each interval of the window, oldest first.
+  // Total number of bytes that the reader had received at the end of each interval in the window, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
-    // Bytes that are still buffered in this process are not included.
+    // Subtracts the bytes that are still buffered in this process, because the reader has not received these bytes.
     if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
     if (taken.length > readerWindowMs / readerCheckIntervalMs) {
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
       if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
     }
-    // Only a rejection cuts the list off. Any other error of the look-up does not: the list's own database may work.
+    // Only a rejection cuts the list off. Any other error in the look-up is ignored, because the database that serves
+    // the list may still work.
     await checkRight().catch((error) => error instanceof Failure && raw.destroy())
   }, readerCheckIntervalMs)
   const end = setTimeout(() => raw.destroy(), longestMs)

@@ -2,12 +2,12 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { toIstDay } from '../../platform/time.ts'
 
 /**
- * The acquirer's contractual deductions from a merchant's payments, in percent as decimal text; null if no deduction is
- * expected.
+ * The acquirer's contractual deductions from a merchant's payments. `fee` and `tax` are percentages as decimal text;
+ * null if no deduction is expected.
  */
 export type MerchantFee = { acquirer: string; since: string; fee: string | null; tax: string | null }
 
-/** Sets the deductions of these acquirers from today on. An entry of today is replaced. */
+/** Sets the deductions of these acquirers from today on. The new values replace an entry that was made today. */
 export async function saveFees(
   db: Queryable,
   mid: string,
@@ -23,7 +23,7 @@ export async function saveFees(
   )
 }
 
-/** The newest fees of each acquirer with expected deductions, by mid. */
+/** Returns, by mid, the newest fees of each acquirer with expected deductions. */
 export async function newestFees(db: Queryable): Promise<Map<string, MerchantFee[]>> {
   const { rows } = await db.query<MerchantFee & { mid: string }>(
     `select mid, acquirer, to_char(since, 'YYYY-MM-DD') as since, fee_percent::text as fee, tax_percent::text as tax

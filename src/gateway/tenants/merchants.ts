@@ -5,27 +5,30 @@ export type Merchant = {
   name: string
   /** The UPI address that customers pay. */
   vpa: string
-  /** Payees that a link of an acquirer may have: UPI addresses, or `prefix*@handle`. Empty means `vpa` alone. */
+  /**
+   * The payees that an acquirer's link may have: UPI addresses, or patterns such as `prefix*@handle`. An empty list
+   * means that only `vpa` is allowed.
+   */
   payees: readonly string[]
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
-  /** Name of an acquirer in acquirers/acquirers.ts, or of an acquirer account: `setu`, `setu:acme`. */
+  /** Name of an acquirer in acquirers/acquirers.ts, such as `setu`, or of an acquirer account, such as `setu:acme`. */
   acquirer: string
-  /** The merchant's identifier at the acquirer. */
+  /** The merchant's identifier at the acquirer; null if none is set. */
   acquirerMerchantId: string | null
   /**
-   * The account from which a link is requested if `acquirer` has certainly created none, with the merchant's identifier
-   * there.
+   * The account from which a link is requested if `acquirer` has certainly created no link, and the merchant's
+   * identifier at this account.
    */
   fallbackAcquirer: string | null
   fallbackAcquirerMerchantId: string | null
   /**
-   * Format of amounts and telephone numbers in requests: exactly as the interface defines them, or as store plugins
-   * send them.
+   * Format of amounts and telephone numbers in requests: `strict` means the format that the interface defines, and
+   * `shop` also accepts the formats that store plugins send.
    */
   input: 'strict' | 'shop'
-  /** Time to pay an intent; null means the setting of the service. */
+  /** Minutes in which an intent can be paid; null means the service's own setting. */
   expiryMinutes: number | null
   /** Largest amount of an intent, in whole rupees. */
   maxAmount: number
@@ -36,7 +39,7 @@ export type Merchant = {
 const columnOf = (field: string) =>
   field === 'maxAmount' ? 'max_amount_paise' : field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** SQL columns of a `Merchant`, from `merchants m`. */
+/** The SQL columns of a `Merchant`, selected from `merchants m`. */
 export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
   m.acquirer_merchant_id as "acquirerMerchantId", m.fallback_acquirer as "fallbackAcquirer",
@@ -48,7 +51,7 @@ type MerchantChanges = {
   [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
 
-/** The merchants. A merchant is disabled, never deleted: its intents and settlements remain. */
+/** The merchants. A merchant is disabled, never deleted, because its intents and settlements remain. */
 export function createMerchants(db: Queryable) {
   /** Returns the merchant after the change; undefined if the mid is unknown. */
   async function change(mid: string, set: string, values: unknown[] = []): Promise<Merchant | undefined> {
@@ -61,8 +64,8 @@ export function createMerchants(db: Queryable) {
 
   return {
     /**
-     * Stores a merchant, by default with the acquirer `direct` and `strict` input. Returns undefined if the mid is
-     * already used.
+     * Stores a merchant. The defaults are the acquirer `direct` and the input setting `strict`. Returns undefined if
+     * the mid is already used.
      */
     async add(
       merchant: MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>,
@@ -85,7 +88,7 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
-    /** Returns all merchants, including disabled ones, oldest first. */
+    /** Returns all merchants, including disabled merchants, oldest first. */
     async list(): Promise<Merchant[]> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m order by m.created_at, m.mid`)
       return rows
@@ -120,7 +123,7 @@ export function createMerchants(db: Queryable) {
   }
 }
 
-/** Columns and values of the fields that are not undefined. */
+/** Returns the columns and values of the fields that are not undefined. */
 function given(fields: Partial<Merchant> | MerchantChanges): { columns: string[]; values: unknown[] } {
   const inPaise = { ...fields, maxAmount: fields.maxAmount && fields.maxAmount * 100 }
   const entries = Object.entries(inPaise).filter(([, value]) => value !== undefined)

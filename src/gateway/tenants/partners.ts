@@ -9,7 +9,7 @@ export type Partner = {
   mids: string[]
 }
 
-/** Result of linking or unlinking; `unchanged` after a repeat. */
+/** Result of linking or unlinking; `unchanged` if the partner already had the requested state. */
 type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 
 const LINK = `insert into partner_merchants (pid, mid)
@@ -31,7 +31,7 @@ export function createPartners(db: Queryable) {
   }
 
   return {
-    /** Stores a partner without merchants; undefined if the pid is already used. */
+    /** Stores a partner without merchants. Returns undefined if the pid is already used. */
     async add({ pid, name }: { pid: string; name: string }, now: Date): Promise<Partner | undefined> {
       const { rows } = await db.query<Partner>(
         `insert into partners (pid, name, created_at)

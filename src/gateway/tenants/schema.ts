@@ -4,7 +4,8 @@ import { errorText, identifier, matching, text, VPA } from '../../platform/field
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 
 /**
- * UPI's parameter pn has at most 99 characters. Characters that change the writing direction could disguise a payee.
+ * UPI's parameter pn allows at most 99 characters. Rejects characters that change the writing direction, because they
+ * could disguise a payee.
  */
 const name = z
   .string(errorText('must be text'))
@@ -19,10 +20,10 @@ const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
 
 const PAYEES_LIMIT = 20
 const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} values, or only default`
-/** At least three characters before `*`: fewer would allow nearly every payee of a bank. */
+/** Requires at least three characters before `*`, because a shorter prefix would allow nearly every payee of a bank. */
 const PAYEE_PREFIX = /^[a-z0-9.-]{3,255}\*@[a-z0-9.-]{1,64}$/i
 
-/** Payees of `Merchant`. `default` means the UPI address of the merchant, and becomes an empty list. */
+/** The field `payees` of `Merchant`. `default` means the merchant's own UPI address, and becomes an empty list. */
 const payees = z
   .array(z.string())
   .transform((given) => (given.length === 1 && given[0] === 'default' ? [] : given))
@@ -35,7 +36,7 @@ const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
 
 const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
 
-/** Time to pay, 1 to 1,440 minutes. `default` means the setting of the service, and becomes null. */
+/** Time to pay, 1 to 1,440 minutes. `default` means the service's own setting, and becomes null. */
 const expiryMinutes = matching(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
   .transform((text) => (text === 'default' ? null : Number(text)))
   .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
@@ -52,8 +53,8 @@ const PERCENTS_RULE =
 const PERCENT = '[0-9]{1,2}(?:\\.[0-9]{1,2})?'
 
 /**
- * The acquirers' deductions: one value for all acquirers of the merchant, or one for each. `none` becomes an empty
- * list.
+ * The acquirers' deductions: one value for all acquirers of the merchant, or one value for each acquirer. `none`
+ * becomes an empty list.
  */
 const percents = matching(new RegExp(`^(?:none|${PERCENT}(?:,${PERCENT})?)$`), PERCENTS_RULE).transform((typed) =>
   typed === 'none' ? [] : typed.split(','),
@@ -64,8 +65,8 @@ const ACQUIRERS_RULE =
 const NAMED_ACQUIRER = /^([a-z0-9-]{1,32}(?::[A-Za-z0-9_-]{1,64})?)(?:\/([A-Za-z0-9_.-]{1,64}))?$/
 
 /**
- * The acquirer of a merchant, and the fallback acquirer: `setu:acme/ID,cashfree`. An account and an identifier may be
- * left out.
+ * The acquirer of a merchant, and the fallback acquirer: `setu:acme/ID,cashfree`. The account and the identifier are
+ * optional.
  */
 const acquirers = z.string(errorText(ACQUIRERS_RULE)).transform((typed, context) => {
   const named = typed.split(',').map((one) => NAMED_ACQUIRER.exec(one))
@@ -83,7 +84,7 @@ const MerchantFields = z.object({
   mcc,
   dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
   acquirer: acquirers,
-  /** An acquirer account; `default` is that of the environment. */
+  /** An acquirer account; `default` is the account that the environment configures. */
   account: identifier,
   acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
@@ -95,7 +96,7 @@ const MerchantFields = z.object({
   returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
 })
 
-/** UPI's category of payments between private persons, for merchants without another one. */
+/** UPI's category code for payments between individuals, also used for merchants without a category. */
 export const UNCLASSIFIED_MCC = '0000'
 
 export const NewMerchant = MerchantFields.partial().extend({
@@ -115,11 +116,11 @@ export const OneMerchant = z.object({ mid: identifier })
 
 export const OneLink = z.object({ pid: identifier, mid: identifier })
 
-/** Capital letters and digits that are not easily confused, as O and 0 are. */
+/** Capital letters and digits, without characters that are easily confused, such as O and 0. */
 const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10
 
-/** Assigns a mid to a merchant that is added without one: `M` and 10 random characters, 49 bits. */
+/** Returns a mid for a merchant that is added without a mid: `M` followed by 10 random characters (49 bits). */
 function assignMid(): string {
   return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
 }

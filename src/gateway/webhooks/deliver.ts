@@ -17,7 +17,7 @@ export type WebhookMetrics = {
 type Dependencies = {
   deliveries: Deliveries
   http: HttpClient
-  /** Keys that decrypt webhook secrets; without a key no webhook can be signed. */
+  /** Keys that decrypt webhook secrets. Without a key, the service cannot sign webhooks. */
   encryptionKeys: EncryptionKeys
   log: Pick<Logger, 'warn' | 'error'>
   metrics: WebhookMetrics
@@ -26,8 +26,8 @@ type Dependencies = {
 }
 
 /**
- * Delivers webhooks and return-URL callbacks. Failing endpoints form a group of their own, because each of their calls
- * may take 15 s.
+ * Delivers webhooks and return-URL callbacks. Failing endpoints form a separate group, because each call to a failing
+ * endpoint may take 15 s.
  */
 export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, now, limits }: Dependencies): JobSource {
   /**
@@ -36,8 +36,8 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
    */
   let behindSince = Number.POSITIVE_INFINITY
   /**
-   * Endpoints already logged because this instance cannot sign for them. Without the cache, every poll would log them
-   * again.
+   * Endpoints for which this instance cannot sign and has already logged the error. Without this cache, every poll
+   * would log the error again.
    */
   const logged = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
 
@@ -45,7 +45,8 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     name: 'webhooks',
     concurrency: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.concurrentCalls / 2 },
     async findQueues() {
-      // Other instances deliver to endpoints for which this instance cannot sign.
+      // Omits endpoints for which this instance cannot sign, because other instances may be able to deliver to these
+      // endpoints.
       const due = (await findPending()).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
@@ -72,7 +73,10 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     }
   }
 
-  /** Returns the secrets that sign for the endpoint; undefined, with a log line, if they cannot be decrypted. */
+  /**
+   * Returns the secrets that sign for the endpoint. If the secrets cannot be decrypted, logs the error and returns
+   * undefined.
+   */
   function secretsOf(endpoint: Endpoint): string[] | undefined {
     if (endpoint.kind === 'return call') return []
     const owner = contextOf(endpoint)
@@ -92,14 +96,14 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
   }
 
   /**
-   * Resolves to true if the outcome is stored. Without a stored outcome, this delivery and the next ones of the queue
-   * would be sent again; false keeps them from being claimed immediately.
+   * Resolves to true if the outcome is stored. If the outcome is not stored, resolves to false, so that this delivery
+   * and the next deliveries in the queue are not immediately claimed and sent again.
    */
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
     if (!secrets) return false
     const created = await attempt(delivery, secrets, signal)
-    // A cancelled call may not have arrived, so it is sent again.
+    // A cancelled call may not have arrived, so its delivery is sent again.
     if (signal.aborted) return false
     const reason = await deliveries.settle(created)
     if (reason) {
@@ -121,15 +125,15 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     metrics.delivery(kind, delivered ? 'delivered' : rejected ? 'refused address' : 'failed')
     const mayRequestPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayRequestPause ? result.retryAfterSeconds : undefined
-    // A store redirects a return-URL callback even if its own call of checkPaymentStatus failed, so no response ends
-    // the callback. An address that is not allowed ends it, because a store does not move from a private to a public
-    // network within the days of the schedule.
+    // A store redirects a return-URL callback even if the store's own call of checkPaymentStatus failed, so no response
+    // stops the retries. An address that is not allowed stops the retries, because a store does not move from a private
+    // to a public network within the days of the schedule.
     const isLast = kind === 'webhook' ? delivered : rejected
     return {
       delivery,
       delivered,
       outcome: failed ? result.failure : String(result.status),
-      // A thank-you page may contain the customer's name, so the response to a return-URL callback is not stored.
+      // The response to a return-URL callback is not stored, because a thank-you page may contain the customer's name.
       response: delivered && kind === 'return call' ? '' : result.text,
       at,
       next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),

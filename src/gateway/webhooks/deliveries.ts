@@ -4,7 +4,7 @@ import { RETURN_URL_CALLBACK } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
 
-/** An endpoint with the encrypted secrets that sign its webhooks now; a return-URL callback has none. */
+/** An endpoint with the encrypted secrets that currently sign its webhooks; a return-URL callback has no secrets. */
 export type Endpoint = { mid: string; endpointId: string; kind: 'webhook' | 'return call'; secrets: Buffer[] }
 
 export type PendingEndpoint = Endpoint & { dueAt: Date; failing: boolean }
@@ -12,24 +12,27 @@ export type PendingEndpoint = Endpoint & { dueAt: Date; failing: boolean }
 /** A delivery that this instance has claimed. */
 export type Delivery = Endpoint &
   PaymentEvent & {
-    /** The webhook's URL, or the redirect_url of the order. */
+    /** The webhook endpoint's URL, or the redirect_url of the order. */
     url: string
     /** Number of failed attempts. */
     attempts: number
     /**
-     * When the delivery is sent again unless its outcome is stored. Text, because a Date would truncate the
-     * microseconds.
+     * Time at which the delivery is sent again unless its outcome is stored. The time is text, because a Date would
+     * truncate the microseconds.
      */
     dueAgainAt: string
   }
 
 export type Attempt = {
   delivery: Delivery
-  /** Whether the response was a success. A webhook is not sent again after a success; a return-URL callback is. */
+  /**
+   * Whether the response was a success. After a success, a webhook is not sent again, but a return-URL callback is sent
+   * again.
+   */
   delivered: boolean
-  /** The HTTP status, or the reason why the call failed. */
+  /** The HTTP status of the response, or the reason why the call failed. */
   outcome: string
-  /** The start of the response body, or the reason why there was no response. */
+  /** The start of the response body, or the reason why no response arrived. */
   response: string
   at: Date
   /** Time of the next attempt; undefined if a webhook was delivered or this was the last attempt. */
@@ -38,12 +41,15 @@ export type Attempt = {
 
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
-/** Pending deliveries, shared by any number of instances. Every statement except that of findPending selects one mid. */
+/**
+ * Pending deliveries, shared by any number of instances. Every statement except the statement of findPending selects
+ * one mid.
+ */
 export function createDeliveries(db: Database) {
   return {
     /**
-     * Returns endpoints with pending deliveries: failing endpoints last, otherwise in random order. Ordered by time,
-     * an endpoint with a long queue would always come first.
+     * Returns endpoints with pending deliveries: failing endpoints last, otherwise in random order. If the order were
+     * by time, an endpoint with a long queue would always come first.
      */
     async findPending(limit: number, now: Date): Promise<PendingEndpoint[]> {
       const { rows } = await db.query<PendingEndpoint>(FIND_PENDING(now, limit))
@@ -62,8 +68,8 @@ export function createDeliveries(db: Database) {
     },
 
     /**
-     * Stores the outcome of an attempt, unless its delivery was claimed again or settled in the meantime. Disables a
-     * webhook endpoint that returned 410 or has failed for FAILING_DAYS, and returns the reason, otherwise null.
+     * Stores the outcome of an attempt, unless the delivery was claimed again or settled in the meantime. Disables a
+     * webhook endpoint that returned 410 or has failed for FAILING_DAYS, and then returns the reason, otherwise null.
      */
     async settle({ delivery, delivered, outcome, response, at, next }: Attempt): Promise<SwitchedOff | null> {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
@@ -81,7 +87,8 @@ export function createDeliveries(db: Database) {
 export type Deliveries = ReturnType<typeof createDeliveries>
 
 /**
- * SQL of an endpoint's encrypted secrets that sign at `moment`, the current one first; a return-URL callback has none.
+ * Returns SQL for an endpoint's encrypted secrets that sign at `moment`, the current secret first; a return-URL
+ * callback has no secrets.
  */
 export const secretsAt = (moment: string) =>
   `array_remove(array[secret, case when earlier_secret_until > ${moment} then earlier_secret end], null)`
@@ -90,8 +97,8 @@ export const secretsAt = (moment: string) =>
 const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$now')} as secrets`
 
 /**
- * SQL of the reason to disable the endpoint after this attempt. A return-URL callback is never disabled, because its
- * addresses differ per order.
+ * SQL for the reason to disable the endpoint after this attempt. Return-URL callbacks are never disabled, because their
+ * address differs for each order.
  */
 const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'

@@ -16,7 +16,7 @@ export type EndpointRecord = Named & {
   failingSince: Date | null
   /** Number of pending deliveries. */
   waiting: number
-  /** Since when the oldest pending delivery has been waiting. */
+  /** Time since which the oldest pending delivery has been waiting; null if no delivery is pending. */
   dueSince: Date | null
 }
 
@@ -31,13 +31,13 @@ export type DeliveryRecord = Named &
     answer: string | null
   }
 
-/** Identifies a delivery in commands. */
+/** The fields that identify a delivery in commands. */
 export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
 
-/** The operator's changes and queries of endpoints and deliveries. Secrets are always encrypted. */
+/** The operator's changes to endpoints and deliveries, and the operator's queries. Secrets are always encrypted. */
 export function createEndpoints(db: Queryable) {
   return {
-    /** Number of the merchant's enabled webhook endpoints. */
+    /** Returns the number of the merchant's enabled webhook endpoints. */
     async countOf(mid: string): Promise<number> {
       const { rows } = await db.query<{ count: number }>(
         `select count(*) as count from webhook_endpoints
@@ -61,7 +61,7 @@ export function createEndpoints(db: Queryable) {
       return rows.length === 1
     },
 
-    /** Returns webhook endpoints, oldest first: all, those of one merchant, or one. */
+    /** Returns webhook endpoints, oldest first: all endpoints, the endpoints of one merchant, or a single endpoint. */
     async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<EndpointRecord[]> {
       const { rows } = await db.query<EndpointRecord>(
         `select e.mid, e.endpoint_id as "endpointId", e.url, e.label, e.created_at as "createdAt", e.disabled_at as "disabledAt",
@@ -97,7 +97,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Webhooks are signed with `secret` from now on, and also with the previous secret until `earlierUntil`. */
+    /** Signs webhooks with `secret` from now on, and also with the previous secret until `earlierUntil`. */
     async rotateSecret({ mid, endpointId }: Named, secret: Buffer, earlierUntil: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -107,7 +107,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Replaces every encrypted secret by the result of `reencrypt`. Returns the number of webhook endpoints. */
+    /** Replaces every encrypted secret with the result of `reencrypt`. Returns the number of webhook endpoints. */
     async reencryptSecrets(reencrypt: (encrypted: Buffer, owner: string) => Buffer): Promise<number> {
       const { rows } = await db.query<Named & { secret: Buffer; earlier: Buffer | null }>(
         `select mid, endpoint_id as "endpointId", secret, earlier_secret as earlier
@@ -117,7 +117,8 @@ export function createEndpoints(db: Queryable) {
       for (const { mid, endpointId, secret, earlier } of rows) {
         const owner = contextOf({ mid, endpointId })
         await db.query(
-          // A secret that was rotated in the meantime is unchanged: the newer key has encrypted it.
+          // Does not change a secret that was rotated in the meantime, because the newer key has already encrypted this
+          // secret.
           `update webhook_endpoints set secret = $4, earlier_secret = $5 where mid = $1 and endpoint_id = $2 and secret = $3`,
           [mid, endpointId, secret, reencrypt(secret, owner), earlier && reencrypt(earlier, owner)],
         )
@@ -152,7 +153,9 @@ export function createEndpoints(db: Queryable) {
       return new Set(rows.map(({ mid }) => mid))
     },
 
-    /** Returns the deliveries of events since a time, oldest first: all, or only undelivered ones. */
+    /**
+     * Returns the deliveries of events since a time, oldest first: all deliveries, or only the undelivered deliveries.
+     */
     async deliveries(mid: string, { failed, since }: { failed: boolean; since: Date }): Promise<DeliveryRecord[]> {
       const { rows } = await db.query<DeliveryRecord>(
         `select d.mid, d.endpoint_id as "endpointId", d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
@@ -175,7 +178,8 @@ export function createEndpoints(db: Queryable) {
         `update webhook_deliveries d
             set attempts = 0, due_at = $4, delivered_at = null
            from webhook_endpoints e
-          -- The mid is read from the order, because the return-URL callbacks of all merchants share one endpoint_id.
+          -- The statement reads the mid from the order, because the return-URL callbacks of all merchants share one
+          -- endpoint_id.
           where d.mid = (select mid from payment_intents where order_id = $2)
             and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3
             and e.mid = d.mid and e.endpoint_id = d.endpoint_id and e.disabled_at is null
@@ -186,8 +190,8 @@ export function createEndpoints(db: Queryable) {
     },
 
     /**
-     * Restarts the schedule for events from `since` until before `until`: for all webhooks, but for return-URL
-     * callbacks only until checkPaymentStatus has returned the event. Skips disabled endpoints. Returns the number of
+     * Restarts the schedule for events from `since` until before `until`: for all webhooks, and for those return-URL
+     * callbacks whose event checkPaymentStatus has not returned yet. Skips disabled endpoints. Returns the number of
      * deliveries.
      */
     async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {

@@ -12,25 +12,25 @@ import {
 import { failureReason, writtenExpiries } from '../payments/reported-status.ts'
 
 /**
- * Minutes from an unpaid order's creation until its status is final: its expiry, 1 minute to a day, plus the grace
- * period.
+ * Minutes from an unpaid order's creation until its status is final: the time to pay, from 1 minute to a day, plus the
+ * grace period.
  */
 const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
 /**
- * Minutes of created orders that one statement reads, so that a starting instance does not read a whole day in one
- * statement.
+ * Length of the period, in minutes, whose orders one statement reads, so that an instance does not read a whole day in
+ * one statement at startup.
  */
 const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
 
 type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhooks'], 'lookedAt'> }
 
 /**
- * Writes payment.expired for unpaid orders of merchants with a webhook, when the status that checkPaymentStatus
- * returns becomes final. Orders are found by their orderIds, which start with their creation time, so that the table
- * of intents needs no further index. Orders are read when they are 9 to 10 minutes old: most are paid by then, and
- * only the others are stored in webhook_expiries, with the time at which they become final.
+ * Writes payment.expired for unpaid orders of merchants with a webhook, when the status that checkPaymentStatus returns
+ * becomes final. Orders are found by their orderIds, which start with their creation time, so that the table of intents
+ * needs no further index. Orders are read when they are 9 to 10 minutes old. Most orders are paid by then. Only the
+ * unpaid orders are stored in webhook_expiries, with the time at which each order becomes final.
  *
- * A starting instance reads all orders that may still be open, so that no order is missed after a period without
+ * At startup, an instance reads all orders that may still be open, so that no order is missed after a period without
  * instances.
  */
 export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
@@ -50,7 +50,7 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
 
   return {
     name: 'expired orders',
-    // The number of connections in the pool is the effective limit of the group.
+    // `ofGroup` is high, because the number of connections in the pool is the effective limit of the group.
     concurrency: { ofQueue: 1, ofGroup: lookedAt },
     async findQueues(isStopped = () => false) {
       await saveNewOrders(isStopped)
@@ -71,13 +71,14 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
 }
 
 /**
- * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that it
- * read. Skips orders locked by another transaction, so that the others do not wait; a later call writes them.
+ * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that were
+ * read. Skips orders that another transaction has locked, so that the other orders do not wait; a later call writes the
+ * events of the skipped orders.
  */
 function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
     const { rows: held } = await client.query<{ orderId: string; finalAt: Date; isUnreadable: boolean }>(
-      // Materialized, so that intents are looked up one by one, whatever the planner estimates.
+      // The expression is materialized, so that intents are looked up one by one, whatever the planner estimates.
       `with due as materialized (
          select order_id, final_at
            from webhook_expiries
@@ -95,13 +96,13 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
     )
     const waiting = held.filter(({ isUnreadable }) => isUnreadable).map(({ orderId }) => orderId)
     const finalAt = new Map(held.flatMap((row) => (row.isUnreadable ? [] : [[row.orderId, row.finalAt] as const])))
-    // The update is a second statement, so that it sees events that another instance wrote before it released an
-    // order.
+    // The update is a second statement, so that the update sees events that another instance wrote before that instance
+    // released an order.
     const { rows: expired } = await client.query<Expired>(
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
        ), waiting as (
-         -- An unreadable order stays open until a readable response schedules it again.
+         -- An unreadable order stays open until a readable response schedules its expiry again.
          update webhook_expiries set final_at = 'infinity' where mid = $1 and order_id = any ($3)
        )
        update payment_intents i
@@ -121,7 +122,7 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
 
 type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
 
-/** Stores the open orders of a merchant to whom a webhook endpoint is being added. */
+/** Stores the open orders of a merchant for whom a webhook endpoint is being added. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
   return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: abandonedUntil(now) } })
@@ -137,7 +138,8 @@ async function saveOpenOrders(
 ): Promise<void> {
   await db.query(
     `with open as materialized (
-       -- Materialized, so that orders are read once, by the index on order_id, whatever the planner estimates.
+       -- The expression is materialized, so that orders are read once, by the index on order_id, whatever the planner
+       -- estimates.
        select mid, order_id, expires_at
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
@@ -157,10 +159,12 @@ async function saveOpenOrders(
   )
 }
 
-/** SQL condition: the event payment.expired of the order `i` is written. */
+/** SQL condition: the event payment.expired of the order `i` is stored. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
-/** SQL of the first 12 digits of an orderId from `moment`, as in `orderIdsBegin` of payments/intent.ts. */
+/**
+ * Returns SQL for the first 12 digits of an orderId created at `moment`, like `orderIdsBegin` in payments/intent.ts.
+ */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

@@ -9,7 +9,7 @@ export type PaymentEvent = {
   mid: string
   orderId: string
   merchantOrderId: string
-  /** Sequence number of the change within its order: 1, 2, … in the order in which they were stored. */
+  /** Sequence number of the change within its order: 1, 2, … in the sequence in which the changes were stored. */
   sequence: number
   type: EventType
   /** The status that checkPaymentStatus returns after the event; for a refund, the refund's status. */
@@ -18,7 +18,9 @@ export type PaymentEvent = {
   amount: number
   /** The UTR of a payment, or the reference of a refund. */
   utr: string | null
-  /** The service's identifier of the refund, then the merchant's; null for a payment event. */
+  /**
+   * The service's identifier for the refund, and below it the merchant's identifier; both are null for a payment event.
+   */
   ourRefundId: string | null
   refundId: string | null
   /** Failure reason of the refund or of the last payment attempt. */
@@ -30,9 +32,9 @@ export type PaymentEvent = {
 type Message = { id: string; body: string }
 
 /**
- * Formats the message of an event: the same bytes for every attempt, because a receiver may compare them, and without
- * customer data. The amount is text, as in the response of createPaymentIntent, because JSON parsers turn numbers into
- * floats.
+ * Formats the message for an event, without customer data. Every attempt sends the same bytes, because a receiver may
+ * compare the messages. The amount is text, as in the response of createPaymentIntent, because JSON parsers turn
+ * numbers into floats.
  */
 export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
@@ -58,5 +60,5 @@ export function toRequest(
   return { kind: 'webhook', url, headers, body }
 }
 
-/** Whether a receiver accepts the message: with an HTTP status from 200 to 299. */
+/** Whether the receiver has accepted the message, as any HTTP status from 200 to 299 states. */
 export const isAccepted = (status: number): boolean => status >= 200 && status < 300

@@ -1,4 +1,4 @@
-/** Pauses after failed attempts: ten attempts in a little more than three days. */
+/** Pauses after failed attempts. The pauses spread ten attempts over a little more than three days. */
 const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
 /** Days without a success after which an endpoint is disabled. */
@@ -11,8 +11,8 @@ export const FAILING_DAYS = 5
 const SPREAD = 0.1
 
 /**
- * Returns the time of the next attempt after `failed` failed attempts, the latest at `at`; undefined after the last
- * attempt. A longer Retry-After takes precedence. `random` is from 0 to 1.
+ * Returns the time of the next attempt after `failed` failed attempts, the latest of which was at `at`; undefined after
+ * the last attempt. A longer Retry-After takes precedence. `random` is a number from 0 to 1.
  */
 export function nextAttempt(
   failed: number,

@@ -1,25 +1,28 @@
 import { MOST_PAISE_OF_IMPORT, type Paise } from '../money.ts'
 
-/** Parses amounts in rupees in the files of banks and acquirers. No amount is ever a float. */
+/** Parses amounts in rupees from the files of banks and acquirers, without ever converting an amount to a float. */
 
-/** Decimals of a rupee that are read; fees of some acquirers have more than two. */
+/**
+ * Largest number of decimals that are read from an amount in rupees, because some acquirers' fees have more than two
+ * decimals.
+ */
 const DECIMALS = 20
-/** Fractions of a paisa that are computed: each is 10^-15 paise. */
+/** Number of parts into which a paisa is divided for computing: each part is 10^-15 paise. */
 const PARTS = 10 ** 15
 
 /**
- * An amount that may include a fraction of a paisa: `paise` is rounded down, and `parts`, from 0 to below PARTS, are
- * added to it.
+ * An amount that may include a fraction of a paisa. The amount is the sum of `paise`, which is rounded down, and
+ * `parts`, from 0 to below PARTS.
  */
 export type Units = { paise: Paise; parts: number }
 
 export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,450.50'
 export const LARGE_RULE = 'must be at most 100000000000 rupees'
 
-/** Text that means no amount, alone or after a currency. */
+/** Matches text that means "no amount", alone or after a currency. */
 const NOTHING = /^(?:₹|rs\.?|inr)?\s*(?:[-–—−]+|nil|n\.?\/?a\.?|null|none|nan)?$/i
 
-/** Whether the field states that there is no amount. */
+/** Whether the field contains text that means "no amount", or is empty. */
 export const isNothing = (field: string): boolean => !/^\d/.test(field) && NOTHING.test(field.trim())
 
 const WORD = '(?:credit|debit|[cd]r?)(?![a-z])\\.?'
@@ -28,7 +31,7 @@ const MARK = `\\( ?${WORD} ?\\)|${WORD}|${CURRENCY}|/-|[-+()]`
 const AMOUNT = new RegExp(`^((?:(?:${MARK}) ?)*)(\\d[\\d,]*(?:\\.\\d*)?|\\.\\d+)((?: ?(?:${MARK}))*)$`, 'i')
 const MARKS = new RegExp(MARK, 'gi')
 const PLAIN = /^(\d{1,15})(?:\.(\d{1,2}))?$/
-/** Digits in groups, as in India or in thousands. */
+/** A whole number, without commas or grouped by commas in the Indian way or in thousands. */
 const WHOLE = /^(?:\d+|\d{1,3}(?:,\d{2,3})*,\d{3})$/
 
 /**
@@ -36,11 +39,12 @@ const WHOLE = /^(?:\d+|\d{1,3}(?:,\d{2,3})*,\d{3})$/
  * amount, negative for a minus, brackets or DR; undefined for other text, and for signs that contradict each other.
  */
 export function readUnits(written: string): Units | undefined {
-  // Nearly every field has this form; the full grammar takes ten times as long.
+  // Handles the form of nearly every field separately, because the full grammar takes ten times as long.
   const [plain, rupees = '', rest = ''] = PLAIN.exec(written) ?? []
   if (plain !== undefined) return { paise: Number(rupees + rest.padEnd(2, '0')), parts: 0 }
   const text = written
-    // These no-break and thin spaces separate groups of digits; an ordinary space does not.
+    // Replaces no-break and thin spaces with commas, because these spaces separate groups of digits. An ordinary space
+    // does not.
     .replace(/(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{2,3}(?!\d))/g, ',')
     .replace(/\s+/g, ' ')
     .replace(/[−–—]/g, '-')
@@ -54,7 +58,7 @@ export function readUnits(written: string): Units | undefined {
   if (isNegative === undefined) return undefined
   const [exact, below] = [decimals.slice(0, 17).padEnd(17, '0'), decimals.slice(17)]
   const parts = Number(exact.slice(2))
-  // Decimals below PARTS are stored as one part, so that the amount is neither zero nor exactly half a paisa.
+  // Decimals too small for PARTS count as one part, so that the amount is neither zero nor exactly half a paisa.
   const isBetween = parts % 10 === 0 && /[1-9]/.test(below)
   const units = { paise: Number(digits + exact.slice(0, 2)), parts: isBetween ? parts + 1 : parts }
   return isNegative ? negated(units) : units
@@ -82,7 +86,8 @@ export function isAmount(written: string): boolean {
 }
 
 /**
- * Whether the signs around a number make it negative; undefined if they contradict each other or a bracket is missing.
+ * Whether the signs around a number make the number negative; undefined if the signs contradict each other or a bracket
+ * is missing.
  */
 function signOf(before: string, behind: string): boolean | undefined {
   const [left, right] = [before, behind].map((marks) => marks.toLowerCase().match(MARKS) ?? [])
@@ -99,29 +104,32 @@ function signOf(before: string, behind: string): boolean | undefined {
 const CREDIT = /^\(? ?(?:credit|cr?)\.? ?\)?$/i
 const DEBIT = /^\(? ?(?:debit|dr?)\.? ?\)?$/i
 
-/** The paise of an amount; undefined if the amount includes a fraction of a paisa. */
+/** Returns the paise of an amount; undefined if the amount includes a fraction of a paisa. */
 export const exactPaise = ({ paise, parts }: Units): Paise | undefined => (parts === 0 ? paise : undefined)
 
-/** The paise of an amount, with half a paisa rounded away from 0. */
+/** Returns the paise of an amount, with half a paisa rounded away from 0. */
 export const roundedPaise = ({ paise, parts }: Units): Paise =>
   parts > PARTS / 2 || (parts === PARTS / 2 && paise >= 0) ? paise + 1 : paise
 
-/** Parses an amount in paise; undefined for other text, and for fractions of a paisa, since no amount is rounded. */
+/**
+ * Parses rupees into paise. Returns undefined for other text, and for an amount with a fraction of a paisa, because the
+ * service never rounds an amount here.
+ */
 export function readPaise(written: string): Paise | undefined {
   const units = readUnits(written)
   return units && exactPaise(units)
 }
 
-/** A row's amount, or the error in it. `units` is undefined if the row has no amount. */
+/** A row's amount, or the error in the amount. `units` is undefined if the row has no amount. */
 export type RowAmount = { units: Units | undefined; error?: never } | { units?: never; error: string }
 
-/** Returns the fields of a row for the service's name of their columns. */
+/** Returns the fields in a row that belong to one of the service's column names. */
 export type FieldsOf = (name: string) => readonly string[]
 
 /**
- * Returns a parser for the amounts of one file, by the service's `columns` and the file's own names for them: `credit`
- * and `debit`, of which one is 0 or empty; or the sum of `amount`, with `sign` beside it. A debit may have a minus if
- * all debits of the file have one.
+ * Returns a parser for the amounts of one file, by the service's `columns` and the file's own names for these columns.
+ * A row has `credit` and `debit`, of which one is 0 or empty, or the columns of `amount`, which are added, and
+ * optionally `sign`. A debit may have a minus sign if all debits in the file have a minus sign.
  */
 export function amountReader(columns: readonly (readonly [string, string])[]) {
   const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))
@@ -154,7 +162,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
   }
 
   return (fieldsOf: FieldsOf, line: number): RowAmount => {
-    // A sum includes fees besides the amount, which may have three decimals.
+    // A sum of several columns may include fees, which may have three decimals.
     const isSum = [credits, debitNames, amounts].some((names) => names.length > 1)
     if (!isSum && ['credit', 'debit', 'amount'].some((name) => fieldsOf(name).some(isLikeThousands))) return AMBIGUOUS
     if (isOfTwo) {
@@ -168,17 +176,21 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     }
     const sum = sumOfFields(fieldsOf('amount'), amounts)
     const [sign] = fieldsOf('sign')
-    // A line without an amount needs no sign: it may show the balance alone.
+    // A line without an amount needs no sign, because such a line may show only the balance.
     if (sum.error) return errorOf(sum)
     if (sign === undefined || sum.units === undefined || isZero(sum.units)) return sum
-    // A minus beside DR may be a reversed debit, so the sign is uncertain and the row is rejected.
+    // An amount with both a minus sign and DR may be a reversed debit, so the sign is uncertain and the row is
+    // rejected.
     if (sum.units.paise < 0) return WRONG
     if (CREDIT.test(sign)) return sum
     return DEBIT.test(sign) ? { units: negated(sum.units) } : WRONG
   }
 }
 
-/** Whether a number may be thousands with a dot, as some countries write them, or rupees with three decimals. */
+/**
+ * Whether a number is ambiguous: thousands with a dot, as some countries write thousands, or rupees with three
+ * decimals.
+ */
 const isLikeThousands = (field: string) => /^\D*[1-9]\d{0,2}\.\d{3}(?!\d)/.test(field)
 
 /**

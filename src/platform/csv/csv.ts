@@ -5,15 +5,18 @@ import { counted } from '../money.ts'
 import { type CsvFormat, LINE_BREAK, type RecordReader, readHeader } from './header.ts'
 import { openTable, type Table } from './open.ts'
 
-/** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
+/** Reads CSV files from banks in constant memory: checks each line, and returns lines for PostgreSQL's COPY. */
 
-/** Lines of a batch. The next batch is read while PostgreSQL stores the previous one, so memory contains two. */
+/**
+ * Number of lines in a batch. The next batch is read while PostgreSQL stores the previous batch, so memory contains two
+ * batches.
+ */
 const BATCH_LINES = 10_000
 /** Without this limit, a quote that is never closed would read the rest of the file into memory. */
 const MAX_RECORD_BYTES = 64 * 1024
 const ERRORS_SHOWN = 20
 
-/** An error in one line; the first line of the file is 1. */
+/** An error in one line. Lines are counted from 1. */
 export type LineError = { line: number; text: string }
 
 /**
@@ -32,14 +35,16 @@ export class CsvFileError extends Error {
   }
 }
 
-/** Lines stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty. */
+/**
+ * Lines that are stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty.
+ */
 export type Batch = { rows: string; rowCount: number; lineCount: number; errors: LineError[]; isLast: boolean }
 
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, errors: [], isLast: false })
 
 /**
  * Passes the file to `store` batch by batch; `store` returns further errors, of any line so far. If a line is invalid,
- * throws a CsvFileError after the last line: the caller must roll back everything that was stored.
+ * throws a CsvFileError after the last line, and the caller must roll back everything that was stored.
  */
 export async function storeBatches(
   csv: Readable,
@@ -61,7 +66,7 @@ export async function storeBatches(
     for await (const batch of readBatches(csv, format, onWarning)) {
       await storing
       storing = storeNext(batch)
-      // `storing` is awaited one batch later. Without this handler, an earlier error would be an unhandled rejection.
+      // Without this handler, an error would be an unhandled rejection, because `storing` is awaited one batch later.
       storing.catch(() => undefined)
     }
   } finally {
@@ -106,7 +111,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     for await (const record of records) {
       let lineCount = 1
       if (reader === undefined) {
-        // A first line `sep=,` names the separator for Excel. The columns follow in the next line.
+        // A first line `sep=,` only names the separator for Excel, so the header is in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
           const { value, errors } = readHeader(record, format, table.delimiter)
           if (errors) throw new CsvFileError([{ line, text: errors.join(', ') }], 1)
@@ -136,7 +141,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     batch.errors.push({
-      // The line in which the quote was opened, instead of the line in which the parser failed.
+      // Reports the line in which the quote was opened, instead of the line in which the parser failed.
       line: table.line + linesOfRecords,
       text: `${BROKEN_CSV}; nothing after it was checked`,
     })
@@ -155,12 +160,12 @@ const OTHER_LINE_END =
   'a line break is inside a field, or lines do not all end as line 1 does (CRLF, LF or CR): save the file with one kind'
 const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_BYTES} bytes, or ${OTHER_LINE_END}`
 
-/** Line ends, as the last byte of a Buffer and as the last character of a string. */
+/** Line ends: the last byte of a Buffer, or the last character of a string. */
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
 /**
- * Yields the records of the file. `onChunk` receives the last byte or character of each chunk, `onRecord` the number of
- * lines up to the end of each record, before it is yielded.
+ * Yields the records of the file. `onChunk` receives the last byte or character of each chunk. `onRecord` receives the
+ * number of lines up to the end of each record, before the record is yielded.
  */
 function readRecords(
   { csv, delimiter, trim }: Table,
@@ -173,7 +178,7 @@ function readRecords(
     trim,
     // Lines of a bank's file may end with CR LF, LF or CR, even within one file.
     ...(trim && { record_delimiter: ['\r\n', '\n', '\r'] }),
-    // A record of another length and a stray quote are errors of their line and do not stop the parser.
+    // A record with another number of fields and a stray quote are errors in their line and do not stop the parser.
     relax_column_count: true,
     relax_quotes: true,
     max_record_size: MAX_RECORD_BYTES,
@@ -182,7 +187,8 @@ function readRecords(
       return record
     },
   })
-  // pipeline instead of csv.pipe: pipeline stops the loop when reading fails, and closes the file when the loop stops.
+  // Uses pipeline instead of csv.pipe, because pipeline stops the loop when reading fails, and closes the file when the
+  // loop stops.
   startPipeline(csv, watched, parser, () => undefined)
   return parser
 

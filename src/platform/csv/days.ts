@@ -1,13 +1,13 @@
 import * as z from 'zod'
 import { toIstText } from '../time.ts'
 
-/** Parses days and times in the files of banks and acquirers. */
+/** Parses days and times from the files of banks and acquirers. */
 
 export const DATE_FORM_RULE = 'must have d or dd, m, mm or mmm, and yy or yyyy, such as dd/mm/yyyy or d mmm yy'
 const MONTHS = ['january', 'february', 'march', 'april', 'may', 'june', 'july', 'august', 'september', 'october']
   .concat('november', 'december')
   .map((month) => [month, month.slice(0, 3)])
-/** A month by name: complete, its first three letters, or India's four letters `Sept`. */
+/** A month by name: the complete name, its first three letters, or `Sept`, which is usual in India. */
 const MONTH = '(?<monthName>[a-z]{3,9})\\.?'
 const PARTS: Readonly<Record<string, string>> = {
   d: '(?<day>\\d{1,2})',
@@ -26,7 +26,7 @@ const CLOCK =
 const ZONE = '(?: *(?<zone>Z|IST|UTC|GMT|(?:UTC|GMT)?[-+]\\d{1,2}(?::?\\d\\d)?))?'
 const AROUND = { before: `^(?:(?<weekday>${WEEKDAY}),? *)?`, behind: `${CLOCK}${ZONE}(?:,? *\\(?${WEEKDAY}\\)?)?$` }
 
-/** Formats with a month by name and a four-digit year. The remaining number is the day, in any order. */
+/** Formats with a month by name and a four-digit year, in any order. The remaining number is the day. */
 const NAMED = [
   ['d', 'mmm', 'yyyy'],
   ['mmm', 'd', 'yyyy'],
@@ -38,10 +38,10 @@ function patternOf(day: string): RegExp {
 }
 
 /**
- * Returns a parser for times in this format. It returns `YYYY-MM-DD HH:MM:SS` in IST, with 00:00:00 if the file has a
- * day alone, or undefined for a time that does not exist or has another format. A weekday may be before or after the
- * time, a time zone after it. If the format has the month by name, its order matters only for two-digit years. Returns
- * undefined for a format that violates DATE_FORM_RULE.
+ * Returns a parser for times in this format. The parser returns `YYYY-MM-DD HH:MM:SS` in IST, with 00:00:00 if the file
+ * contains only a day, or undefined for a time that does not exist or has another format. A weekday may precede or
+ * follow the time; a time zone may follow the time. If the format has the month by name, the order of its parts matters
+ * only for two-digit years. Returns undefined for a format that violates DATE_FORM_RULE.
  */
 export function timeReader(form: string): ((text: string) => string | undefined) | undefined {
   // A weekday in the format is accepted before or after the day.
@@ -52,7 +52,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
     .sort()
   if (kinds.join('') !== 'dmy' || !parts.every((part) => part in PARTS || /^[ /.,-]$/.test(part))) return undefined
   const isNamed = parts.some((part) => part.startsWith('mmm'))
-  // Without separators, only parts with the full number of digits can be distinguished.
+  // A joined day must have the full number of digits, because without separators shorter parts cannot be distinguished.
   const isJoined = parts.length === 3
   const day = parts
     .map((part) => (part === ' ' ? ' +' : (PARTS[part] ?? `\\${part}`)))
@@ -68,7 +68,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
   }
 }
 
-/** Replaces whitespace of any kind, such as the narrow space before AM, by one space. */
+/** Replaces each run of whitespace of any kind, such as the narrow space before AM, with one space. */
 const plain = (text: string) => text.replace(/\s+/g, ' ')
 
 function toTime(found: Record<string, string | undefined>): string | undefined {
@@ -88,13 +88,13 @@ function toTime(found: Record<string, string | undefined>): string | undefined {
   return toIstText(moment)
 }
 
-/** Returns 1 to 12; 0 for a name that is no month. */
+/** Returns the number of the month, 1 to 12; 0 for text that is not a month's name. */
 function monthOf(name: string): number {
   const written = name.toLowerCase()
   return MONTHS.findIndex((names) => names.includes(written) || (written === 'sept' && names.includes('september'))) + 1
 }
 
-/** Returns NaN for an hour that does not exist in that half of the day, such as `13 AM`. */
+/** Returns the hour of the day; NaN for an hour that does not exist in this half of the day, such as `13 AM`. */
 function hourOfDay(hour: number, half: string): number {
   const isAfternoon = /^p/i.test(half)
   if (hour > 12) return isAfternoon ? hour : Number.NaN
@@ -108,14 +108,14 @@ const LIKE_A_DAY = new RegExp(
     '\\d{1,4} ?[-/. ] ?(?:\\d{1,2}|(?=\\d*[a-z])[a-z0-9]{2,9}) ?[-/. ] ?\\d{1,4}(?!\\d)',
     `\\d{1,2}(?:st|nd|rd|th)?[-/. ,]*(?:${NAMES})[a-z]{0,6}[-/. ,']*\\d{2,4}(?!\\d)`,
     `(?:${NAMES})[a-z]{0,6}[-/. ,]*\\d{1,2}(?:st|nd|rd|th)?[-/. ,]+\\d{2,4}(?!\\d)`,
-    // Spreadsheets show this if the column is too narrow.
+    // Spreadsheets show only # characters if the column is too narrow for the day.
     '#{3,}$',
   ].join('|')})`,
   'i',
 )
 
 /**
- * Whether this is a day in any format, or meant as one: an invalid day is an error of its row and not the end of the
- * table.
+ * Whether the field contains a day in any format, or text that is meant as a day. An invalid day is therefore an error
+ * in its row and not the end of the table.
  */
 export const isLikeDay = (field: string) => LIKE_A_DAY.test(plain(field))

@@ -6,8 +6,8 @@ export type Checked<T> = { value: T; errors?: never } | { value?: never; errors:
 
 /**
  * Reads the records below a header. `check` receives a record and its line, and returns undefined for a record that is
- * not a row of the table; an error may be of an earlier `line`. `end` returns the errors that only the last record
- * reveals.
+ * not a row of the table; an error may be about an earlier `line`. `end` returns the errors that become known only
+ * after the last record.
  */
 export type RecordReader = {
   check: (record: readonly string[], line: number) => (Checked<string> & { line?: number }) | undefined
@@ -15,15 +15,16 @@ export type RecordReader = {
 }
 
 /**
- * Format of one kind of file. A file has at least one column of each list in `required`, in any order. Its first line
- * names them, unless it is a bank's file.
+ * Format of one kind of file. A file has at least one column from each list in `required`, in any order. The first line
+ * names the columns, unless the file is a bank's file.
  */
 export type CsvFormat = {
   columns: readonly string[]
   required: readonly (readonly string[])[]
   /**
-   * Checks the `fields` of the record in this line: in the order of `columns`, empty if the file lacks the column.
-   * Returns them in the text format of COPY, without the line's number; an empty text is not stored.
+   * Checks the `fields` of the record in this line. The fields are in the order of `columns`, and empty if the file
+   * lacks the column. Returns the record in the text format of COPY, without the line number; an empty text is not
+   * stored.
    */
   check: (fields: readonly string[], line: number) => Checked<string>
   bank?: BankForm
@@ -45,8 +46,8 @@ export type BankForm = {
   /** The position of the day column in `names`, and the format of a day. */
   day: { at: number; rule: string }
   /**
-   * Receives an error in non-row records above the row in line `above`. It is an error only if the balances do not
-   * prove that the file is complete.
+   * Receives a possible error in non-row records above the row in line `above`. The caller reports the error only if
+   * the balances do not prove that the file is complete.
    */
   doubt?: ((error: { line: number; text: string; above: number }) => void) | undefined
 }
@@ -98,8 +99,9 @@ export function readHeader(
 }
 
 /**
- * Skips records that are not rows: above the table's first row and below its last one, unless they look like unreadable
- * rows; and between rows if they have no amount, or if the balances prove that no row is missing.
+ * Skips records that are not rows. Records above the first row and below the last row are skipped, unless a record
+ * looks like an unreadable row. Records between two rows are skipped if the records have no amount, or if the balances
+ * prove that no row is missing.
  */
 function readBankRecords(
   header: readonly string[],
@@ -125,7 +127,7 @@ function readBankRecords(
   let last: { line: number; text: string } | undefined
   let between: Between | undefined
 
-  /** Records where non-row records are, for the errors that depend on the rows around them. */
+  /** Stores the positions of non-row records, for the errors that depend on the rows around these records. */
   function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
     const text = record.join(' ')
     if (!/[\p{L}\d]/u.test(text)) return
@@ -174,8 +176,8 @@ function readBankRecords(
   return { value }
 
   /**
-   * Whether the amount at this position was split at its thousands comma, so that the rest of it is in a field without
-   * a column.
+   * Whether the amount at this position was split at its thousands comma, so that the rest of the amount is in a field
+   * without a column.
    */
   function isCutAtComma(record: readonly string[], at: number): boolean {
     const isFree = record.length > header.length || (header[at + 1] ?? '').trim() === ''
@@ -194,8 +196,8 @@ function readBankRecords(
   }
 
   /**
-   * Whether a field contains the following line because its quote is not closed: the field contains a day at the
-   * position where rows have one.
+   * Whether a field contains the following line because the field's quote is not closed. Such a field contains a day at
+   * the position where rows have a day.
    */
   function swallowsRow(record: readonly string[]): boolean {
     const hasDay = (fields: readonly string[]) =>
@@ -211,14 +213,14 @@ function readBankRecords(
 }
 
 /**
- * Non-row records between two rows: the line of the first one, of the first one with an amount, and of another table's
- * header.
+ * Describes the non-row records between two rows: the line of the first record, the line of the first record with an
+ * amount, and the line of another table's header.
  */
 type Between = { line: number; amountIn?: number; otherHeader?: number; repeatsHeader: boolean; hasText: boolean }
 
 /**
- * Returns the error in these records above the row in line `below`. A header that is only repeated begins a new page;
- * other records may begin another file.
+ * Returns the error in these non-row records above the row in line `below`. A repeated header is allowed, because every
+ * page of a file may begin with the header. Other records may be the start of another file.
  */
 function errorBetween(
   { line, amountIn, otherHeader, repeatsHeader, hasText }: Between,
@@ -233,7 +235,7 @@ function errorBetween(
   return amountIn === undefined ? undefined : { line: amountIn, text: AMOUNT_BETWEEN_ROWS }
 }
 
-/** A field that consists of words alone, as in a header. */
+/** A field that contains only words, as in a header. */
 const WORDS = /^(?=.*\p{L})\D+$/su
 const OTHER_HEADER =
   'names other columns than the header of the table, and rows follow: import the two tables as two files'
@@ -252,14 +254,16 @@ const ROUNDED_RULE =
 
 const NUMBERED = /^(.*)#([1-9])$/
 
-/** Whether the header has several columns of this name, and the layout does not number them, as in `Amount#2`. */
+/**
+ * Whether the header has several columns with this name, and the layout does not number the columns, as in `Amount#2`.
+ */
 function isOneOfSeveral(header: readonly string[], name: string, names: readonly (string | undefined)[]): boolean {
   const isNumbered = names.some((one) => comparable(NUMBERED.exec(one ?? '')?.[1] ?? '') === comparable(name))
   return !NUMBERED.test(name) && !isNumbered && header.filter((one) => comparable(one) === comparable(name)).length > 1
 }
 
 /**
- * Returns the position of each of `names` in the header; -1 for undefined. `Amount#2` is the second column of this
+ * Returns the position of each of `names` in the header; -1 for undefined. `Amount#2` is the second column with this
  * name.
  */
 export function positionsOf(header: readonly string[], names: readonly (string | undefined)[]): number[] {
@@ -274,8 +278,8 @@ export function positionsOf(header: readonly string[], names: readonly (string |
 const comparable = (name: string) => cleaned(name).replace(/\s+/g, ' ').toLowerCase()
 
 /**
- * Removes whitespace around a field and the characters that make it text in spreadsheets: `="0123"`, `'0123` and
- * `'0123'`. A dash becomes empty. Invisible characters are removed.
+ * Removes whitespace around a field and the characters that mark the field as text in spreadsheets: `="0123"`, `'0123`
+ * and `'0123'`. A dash becomes empty text. Invisible characters are also removed.
  */
 const cleaned = (field: string) =>
   field
@@ -284,5 +288,5 @@ const cleaned = (field: string) =>
     .replace(/^(?:="(.*)"|'(.*?)'?|-)$/s, '$1$2')
     .trim()
 
-/** A number with too many digits, as a spreadsheet writes it. */
+/** A number that a spreadsheet has rounded and written with an exponent, because the number has too many digits. */
 const ROUNDED = /^\d(?:\.\d+)?E\+\d+$/i

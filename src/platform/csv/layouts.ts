@@ -2,37 +2,41 @@ import type { Queryable } from '../db/pool.ts'
 import { isLikeDay, timeReader } from './days.ts'
 
 /**
- * Layouts of the files that banks and acquirers send. They map the files' columns, date formats and statuses to those
- * of the service.
+ * A layout describes the files that a bank or an acquirer sends. The layout maps the files' columns, date format and
+ * statuses to the service's own.
  */
 export type Layout = {
   name: string
   /**
-   * Pairs of the service's column and the bank's, such as `['amount', 'Net Amount']`. A bank's column `Dr / Cr#2` is
-   * the second of this name.
+   * Pairs of the service's column and the bank's, such as `['amount', 'Net Amount']`. The bank's column `Dr / Cr#2` is
+   * the second column with the name `Dr / Cr`.
    */
   columns: [string, string][]
   /** The format of days, such as `dd/mm/yyyy` or `dd-mmm-yy`. */
   date: string
   /**
-   * The bank's words for each of the service's statuses, and for IGNORED. A status without words applies to every row.
+   * The bank's words for each of the service's statuses, and for IGNORED. A status that has no words applies to every
+   * row.
    */
   statuses: Partial<Record<string, string[]>>
   /** The merchant of every row, if the file has no column for it. */
   mid: string | null
 }
 
-/** The status of rows that are skipped: their money is not paid out, and they may lack the payout's reference. */
+/**
+ * The status of rows that are skipped, because the money in such a row is not paid out, and the row may lack the
+ * payout's reference.
+ */
 export const IGNORED = 'IGNORED'
 
 /**
- * A reference or an id. Its digit distinguishes it from the words of a footer, such as `Total (2)` or `Page 1 of 2`.
+ * A reference or an id: a single word with a digit, unlike the text of a footer, such as `Total (2)` or `Page 1 of 2`.
  */
 export const ONE_NAME = /^[\w.-]*\d[\w.-]*$/
 
 /**
- * Columns of a statement. `sign` contains CR or DR for `amount`, a second `balance` the same for the balance. Several
- * columns may contain a `reference`.
+ * Columns of a statement. `sign` contains CR or DR for `amount`, and a second `balance` column contains CR or DR for
+ * the balance. Several columns may contain a `reference`.
  */
 export const STATEMENT_COLUMNS = ['day', 'reference', 'credit', 'debit', 'amount', 'sign', 'balance']
 
@@ -59,8 +63,8 @@ export const isOfPayments = ({ columns }: Pick<Layout, 'columns'>) => columns.so
 export const isOfStatements = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'day')
 
 /**
- * Parsers that convert the fields of a bank's file to those of the service. Each returns undefined for a field that
- * violates its rule.
+ * Returns parsers that convert the fields in a bank's file to the service's fields. Each returns undefined for a field
+ * that violates its rule.
  */
 export function fieldReaders({ date, statuses }: Layout) {
   const readTime = timeReader(date) ?? (() => undefined)
@@ -88,7 +92,7 @@ const LAYOUT = 'name, columns, date_format as date, statuses, mid'
 
 export function createLayouts(db: Queryable) {
   return {
-    /** Returns false if a layout with this name exists. */
+    /** Stores a layout. Returns false if a layout with this name already exists. */
     async add({ name, columns, date, statuses, mid }: Layout): Promise<boolean> {
       const { rowCount } = await db.query(
         `insert into file_layouts (name, columns, date_format, statuses, mid)

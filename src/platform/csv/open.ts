@@ -4,10 +4,10 @@ import { type BankForm, type Checked, NOT_UTF8, positionsOf } from './header.ts'
 
 /** Finds the table in a file: its encoding, its separator, and the line of its header. */
 
-/** The number of lines and bytes of a bank's file in which its header is searched. */
+/** Number of lines and number of bytes at the start of a bank's file in which the header is searched. */
 const MOST_LINES_BEFORE = 600
 const MOST_BYTES_BEFORE = 256 * 1024
-/** Largest number of lines of one header, whose names may contain line breaks in quotes. */
+/** Largest number of lines in one header, because names in a header may contain line breaks in quotes. */
 const MOST_LINES_OF_HEADER = 60
 
 /**
@@ -19,13 +19,13 @@ export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimit
 type Chunks = AsyncIterator<Buffer | string>
 
 /**
- * Opens a file at its header: in the service's own format the first line, in a bank's file one of the first 600.
- * Returns why the file contains no table: it is not text, or it lacks columns of the bank's format, in the line that
- * has most of them.
+ * Opens a file at its header: the first line in the service's own format, or one of the first 600 lines in a bank's
+ * file. Returns why the file contains no table: the file is not text, or the most similar line lacks columns of the
+ * bank's format.
  */
 export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
   let chunks: Chunks = csv[Symbol.asyncIterator]()
-  // A byte order mark has two bytes.
+  // Reads two bytes first, because a byte order mark has two bytes.
   let { head, isAll } = await readAhead(chunks, 2)
   const utf16 = encodingOf(head)
   if (utf16 !== undefined) {
@@ -40,7 +40,7 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
   if (noText !== undefined) return { errors: [`the file is ${noText}`] }
   if (bank === undefined) return { value: { csv: following(head, chunks), line: 1, delimiter: ',', trim: false } }
   const found = findHeader(head, bank)
-  // The bytes read may stop inside a character.
+  // Ignores an incomplete character at the end, because the bytes that were read may end inside a character.
   if (found.errors)
     return head.subarray(0, -4).toString().includes('\ufffd')
       ? { errors: [...found.errors, `the file ${NOT_UTF8}`] }
@@ -102,7 +102,7 @@ function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number;
   }
 }
 
-/** Returns the line with this index, and those after it while a quote is open. */
+/** Returns the line with this index, and the following lines while a quote is open. */
 function wholeRecord(lines: readonly string[], index: number): string {
   let record = lines[index] as string
   for (let next = 1; next < MOST_LINES_OF_HEADER && (record.split('"').length - 1) % 2 === 1; next += 1) {
@@ -123,7 +123,10 @@ function splitRecord(record: string, delimiter: string): string[] {
   }
 }
 
-/** Returns the type of a file that is not text, by its first bytes, and how to convert it; undefined for text. */
+/**
+ * Returns the type of a file that is not text, by the file's first bytes, and how to convert the file; undefined for
+ * text.
+ */
 function whyNoText(start: string): string | undefined {
   if (start.startsWith('PK')) return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
   if (start.startsWith('\xd0\xcf\x11\xe0')) return `an Excel workbook (.xls): ${SAVE_AS_CSV}`

@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { Limits } from '../../limits.ts'
 
 /**
- * Returns `lookUp` with a cache: one query per key and `cachedMs`, however many requests arrive. Errors are not cached.
- * `elapsedMs` is a monotonic clock.
+ * Returns `lookUp` with a cache: one query per key within `cachedMs`, however many requests arrive. Errors are not
+ * cached. `elapsedMs` is a monotonic clock.
  */
 export function cached<T>(
   lookUp: (...key: string[]) => Promise<T>,
@@ -15,7 +15,8 @@ export function cached<T>(
     max: cachedKeys,
     ttl: cachedMs,
     perf: { now: elapsedMs },
-    // By default, the cache reads its clock once per millisecond and sets a timer for it.
+    // With 0, the cache reads its clock at each look-up. By default, the cache sets a timer for each millisecond in
+    // which it has read the clock.
     ttlResolution: 0,
     // A look-up whose key is evicted before its result arrives still returns the result to waiting callers.
     ignoreFetchAbort: true,

@@ -1,15 +1,15 @@
 import type { Queryable } from './pool.ts'
 
 /**
- * Whether Citus may distribute the database over several servers. Distributed tables need another form of a few
- * statements.
+ * Whether Citus may distribute the database over several servers. On distributed tables, a few statements need another
+ * form.
  */
 export async function isDistributed(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query(`select from pg_extension where extname = 'citus'`)
   return rowCount === 1
 }
 
-/** Whether this server rejects schema changes because it is not the cluster's coordinator. */
+/** Whether this server rejects schema changes because the server is not the cluster's coordinator. */
 export async function isWorker(db: Queryable): Promise<boolean> {
   return (
     (await isDistributed(db)) && (await db.query('select from pg_dist_local_group where groupid > 0')).rowCount === 1

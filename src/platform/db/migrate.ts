@@ -9,37 +9,42 @@ import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from
 import type { Queryable } from './pool.ts'
 import { runFile } from './statements.ts'
 
-// The migrations are three folders up from this file. In the bundle, dist, they are one folder up.
+// The folder `migrations` is three levels above this file, and in the bundle, dist, one level above.
 const FOLDER = ['../../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a table lock. Payments wait behind it. It is shorter than the deadlock_timeout of
- * 0.2 s that roles.sql sets for the service and than PostgreSQL's default of 1 s: in a deadlock with a payment, the
- * migration is rolled back first, unless the payment had already waited for the difference when the deadlock arose.
+ * Longest wait of one statement for a table lock, during which payments wait behind the statement. The limit is shorter
+ * than the deadlock_timeout of 0.2 s that roles.sql sets for the service and than PostgreSQL's default of 1 s: in a
+ * deadlock with a payment, the migration is rolled back first, unless the payment had already waited for the difference
+ * when the deadlock arose.
  */
 const LOCK_TIMEOUT_MS = 100
-/** Pause before the next attempt. It delays payments for at most a fiftieth of the time. */
+/** Pause before the next attempt. Because of the pause, payments are delayed for at most a fiftieth of the time. */
 const LOCK_PAUSE_MS = 5_000
 /**
- * Time after which an operator who waits for another run is shown the process that holds its lock. Payments do not wait
- * for that lock.
+ * Time after which the command shows a waiting operator the process that holds the lock of another run. Payments do not
+ * wait for this lock.
  */
 const RUN_TIMEOUT_MS = 5_000
 
-/** The advisory lock of all runs. All releases share the number, so that runs of two releases wait for each other. */
+/**
+ * The advisory lock that every run acquires. All releases use the same number, so that runs of two releases wait for
+ * each other.
+ */
 const LOCK_ID = 7_241_865_325_823_964
 
 /**
- * The oldest major version of PostgreSQL that the service supports. The tests run on this version and the newest one.
+ * The oldest major version of PostgreSQL that the service supports. The tests are run on this version and on the newest
+ * version.
  */
 const OLDEST_SERVER = 15
 
 let namesInFolder: Promise<string[]> | undefined
 
-/** The database was migrated by versions whose migrations the baseline has replaced. */
+/** Error for a database that was migrated by versions whose migrations the baseline has replaced. */
 export class OldDatabaseError extends Error {
   constructor() {
     super(
@@ -50,12 +55,12 @@ export class OldDatabaseError extends Error {
 
 /**
  * Brings the schema up to date and returns the names of the migrations applied by this run, in order. Throws an Error
- * with both versions if the server is older than OLDEST_SERVER, and OldDatabaseError. Concurrent runs wait for one
- * another, and each migration is applied once.
+ * with both versions if the server is older than OLDEST_SERVER. Throws OldDatabaseError for a database that the
+ * baseline does not support. Concurrent runs wait for one another, and each migration is applied once.
  *
- * While a statement waits for a table lock, every later query of that table waits behind it. The statement therefore
- * waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold its locks
- * for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
+ * While a statement waits for a table lock, every later query on that table waits behind this statement. The statement
+ * therefore waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold
+ * its locks for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
  */
 export async function migrate(
   databaseUrl: string,
@@ -86,14 +91,14 @@ export async function migrate(
 }
 
 /**
- * Begins a transaction that excludes every other run until it is finished. The operator's session limits must not
- * cancel the building of an index or the wait for another run. A session lock would not do: a session behind PgBouncer
- * outlives its client and would hold the lock forever. A lock of a second connection would not do either: a pool of one
- * connection lacks it.
+ * Begins a transaction that excludes every other run until the transaction is finished. The operator's session limits
+ * must not cancel the building of an index or the wait for another run. A session lock is unsuitable, because a session
+ * behind PgBouncer outlives its client and would hold the lock forever. A lock on a second connection is also
+ * unsuitable, because a pool of one connection has no second connection.
  */
 async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
   for (;;) {
-    // Each statement sees what the previous run has committed, whatever isolation level is the operator's default.
+    // Each statement sees what the previous run has committed, whatever the operator's default isolation level is.
     await client.query(`
       begin isolation level read committed;
       set local statement_timeout = 0;
@@ -137,7 +142,7 @@ async function findHolders(client: pg.Client, query: string, value: number): Pro
   return (await client.query<Holder>(query, [value])).rows
 }
 
-/** The session that holds the advisory lock `$1`, which pg_locks shows in two halves. */
+/** SQL for the session that holds the advisory lock `$1`. pg_locks shows the lock's number in two halves. */
 const RUN_HOLDERS = `
   select pid, application_name as name
     from pg_locks
@@ -147,8 +152,8 @@ const RUN_HOLDERS = `
      and database = (select oid from pg_database where datname = current_database())`
 
 /**
- * Sessions that wait for no lock and have used tables for at least `$1` ms, oldest first. PostgreSQL may hide the age
- * of another role's session.
+ * SQL for the sessions that wait for no lock and have used tables for at least `$1` ms, oldest first. PostgreSQL may
+ * hide the age of another role's session.
  */
 const LONG_HOLDERS = `
   select pid, application_name as name
@@ -176,7 +181,8 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
     keepAlive: true,
     types: NUMBER_TYPES,
   })
-  // A lost connection fails the next statement. Without a listener, its error event would terminate the process.
+  // A lost connection makes the next statement fail. The error event needs a listener, because without a listener the
+  // event would terminate the process.
   client.on('error', silent)
   await client.connect()
   return client
@@ -185,7 +191,8 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
 const silent = () => undefined
 
 /**
- * Compares server_version_num, such as 150018, because server_version is text such as `15.18 (Debian 15.18-0+deb12u1)`.
+ * Throws if the server is too old. Compares server_version_num, such as 150018, because server_version is text such as
+ * `15.18 (Debian 15.18-0+deb12u1)`.
  */
 async function rejectOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ number: number; text: string }>(
@@ -204,7 +211,8 @@ export async function pendingMigrations(db: Queryable): Promise<string[]> {
 }
 
 /**
- * Ignores unknown names after the last expected one: a newer version has applied them, and this version still works.
+ * Ignores unknown names after the last expected name, because a newer version has applied these migrations, and this
+ * version still works with them.
  */
 function findPending(expected: readonly string[], applied: ReadonlySet<string>): string[] {
   const last = expected.at(-1) ?? ''

@@ -3,9 +3,9 @@ import pg from 'pg'
 const { DATE, INT8, NUMERIC } = pg.types.builtins
 
 /**
- * Column parsers of every connection. An int8, such as an amount in paise or a count, becomes a number; beyond 2^53 a
- * number would lose digits. A numeric is a sum or quotient whose statement lacks a cast. A date stays text,
- * `YYYY-MM-DD`, because it has no time zone.
+ * Column parsers for every connection. An int8, such as an amount in paise or a count, becomes a number; a value beyond
+ * 2^53 is an error, because a number would lose digits. A numeric is an error, because the statement lacks a cast for
+ * its sum or quotient. A date stays text, `YYYY-MM-DD`, because it has no time zone.
  */
 export const NUMBER_TYPES: pg.CustomTypesConfig = {
   getTypeParser(type: number, format?: 'text' | 'binary') {

@@ -12,15 +12,19 @@ export function hasState(error: unknown, ...states: string[]): boolean {
   return states.includes((error as { code?: string } | null)?.code ?? '')
 }
 
-/** Errors of opening a connection. No statement was sent. */
+/** Errors while a connection is opened. No statement was sent. */
 const UNCONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENOENT)$|^(timeout exceeded when trying to connect|timeout expired|Connection terminated due to connection timeout)$/
 
-/** Codes of sessions that PostgreSQL terminated, and of failures of a node: a commit may have succeeded before. */
+/**
+ * Codes for sessions that PostgreSQL terminated, and for the failure of a node. A commit may have succeeded before such
+ * an error.
+ */
 const UNKNOWN_OUTCOME = /^(08|57P0[12]|XX)/
 
 /**
- * Whether a failed transaction has certainly stored nothing: no connection was opened, or PostgreSQL rolled it back.
+ * Whether a failed transaction has certainly stored nothing, because no connection was opened or PostgreSQL rolled the
+ * transaction back.
  */
 export function isCertainlyNotStored(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string }
@@ -31,7 +35,7 @@ export function isCertainlyNotStored(error: unknown): boolean {
 /** Whether PostgreSQL rejected the data of a row (classes 22 and 23), regardless of the state of the database. */
 export const isRejectedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
 
-/** Codes of temporary errors: the same request may succeed a moment later. */
+/** Codes of temporary errors, after which the same request may succeed a moment later. */
 const OUTAGE_STATES = [
   QUERY_CANCELED, // statement_timeout
   LOCK_NOT_AVAILABLE, // lock_timeout: another transaction has locked a row
@@ -48,7 +52,7 @@ const OUTAGE_CLASSES = [
   /^28/, // rejected log-in: the database is being set up, or the password is being changed
   /^40/, // deadlock, serialization failure
   /^53/, // insufficient resources: too many connections, disk full, out of memory
-  /^57P0/, // shutting down, crashed, starting up
+  /^57P0/, // the server is shutting down, has crashed or is starting up
 ]
 
 const OUTAGE_ERRNOS = new Set([

@@ -9,7 +9,10 @@ import { isNotPrepared, NOT_PREPARED } from './prepared.ts'
 
 export type Database = pg.Pool
 
-/** Closes idle connections after this time, so that those of a burst are soon free for other instances. */
+/**
+ * Time after which idle connections are closed, so that connections opened during a burst soon become free for other
+ * instances.
+ */
 const IDLE_TIMEOUT_MS = 10_000
 
 /** A pool, or one client inside a transaction. */
@@ -38,7 +41,7 @@ export function createPool({ url, size, log, preparedStatements = true, ...limit
     types: NUMBER_TYPES,
     ...(!preparedStatements && { Client: NamelessClient }),
   })
-  // Without a listener, the error of a lost connection would terminate the process.
+  // The pool needs a listener, because without a listener the error of a lost connection would terminate the process.
   const onLost = (error: Error) => log.warn({ error: error.message }, 'Database connection lost')
   pool.on('error', onLost)
   // Each client needs its own listener, because the pool does not listen for errors of a client that is checked out.
@@ -53,7 +56,7 @@ export function createPool({ url, size, log, preparedStatements = true, ...limit
   return pool
 }
 
-/** Sends statements without their names, so that PostgreSQL plans each one again. */
+/** Sends statements without their names, so that PostgreSQL plans each statement again. */
 class NamelessClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
   override query(query: any, ...rest: any[]): any {
@@ -62,7 +65,10 @@ class NamelessClient extends pg.Client {
   }
 }
 
-/** One pool per kind of work, so that no kind uses another's connections. A `replica`, if configured, serves lists. */
+/**
+ * One pool per kind of work, so that no kind of work uses the connections of another kind. A `replica`, if configured,
+ * serves lists.
+ */
 export type Pools = Record<'creates' | 'keys' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
   replica?: Database
 }
@@ -76,7 +82,8 @@ export function createPools(
 ): Pools {
   const pool = (size: number, of: Partial<PoolOptions> = {}) =>
     createPool({ url, size, log, preparedStatements, ...database, ...of })
-  // A list takes as long as its reader takes; list-operation.ts disconnects readers that are too slow.
+  // Lists have no query time limit, because a list takes as long as its reader needs. list-operation.ts disconnects
+  // readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {
     creates: pool(pools.creates),
@@ -93,8 +100,8 @@ export function createPools(
 }
 
 /**
- * Closes all idle connections when a statement gets no response: most likely they are dead too, and each would cost a
- * request its whole time-out.
+ * Closes all idle connections when a statement gets no response: most likely the other connections are dead too, and a
+ * request on a dead connection would wait for the whole time-out.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
   const idle = new Set<pg.PoolClient>()
@@ -102,7 +109,8 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('remove', (client) => idle.delete(client))
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
-    // The pool has no method to close idle connections, but removes a connection whose socket is closed.
+    // Closes the sockets, because the pool has no method to close idle connections, but removes a connection whose
+    // socket is closed.
     else if (isSilence(error)) for (const one of idle) connectionOf(one).stream.destroy(new Error(SILENCE))
   })
 }
@@ -116,7 +124,7 @@ const connectionOf = (client: pg.PoolClient) =>
 
 export type Ending<T> = {
   /**
-   * Called in the tick in which `commit` is sent. Throws if the caller has already received a response, to roll back.
+   * Called in the tick in which `commit` is sent. Throws, to roll back, if the caller has already received a response.
    */
   claim: () => void
   /** Checks on another connection whether `result` is stored, after the response to `commit` was lost. */
@@ -125,7 +133,8 @@ export type Ending<T> = {
 
 /**
  * Runs `work` in a transaction, which is rolled back if `work` throws. A connection in an unknown state is closed
- * instead of released. Without `ending`, a lost response to `commit` rejects, whether or not the commit succeeded.
+ * instead of released. Without `ending`, the promise rejects if the response to `commit` is lost, whether or not the
+ * commit succeeded.
  */
 export async function inTransaction<T>(
   db: Database,
@@ -158,7 +167,7 @@ export async function inTransaction<T>(
 
 /**
  * Commits, and throws if the outcome is unknown: a cluster reports a commit that lost a node as a success with a
- * warning. A change of rows in several steps therefore has to run in `inTransaction`.
+ * warning. A change to rows in several steps must therefore use `inTransaction`.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
   const notices: string[] = []
@@ -170,7 +179,8 @@ async function commit(client: pg.PoolClient): Promise<void> {
 }
 
 /**
- * Runs `read` with a time limit that PostgreSQL enforces. The pool's own time-out would leave the statements running.
+ * Runs `read` with a time limit that PostgreSQL enforces. The pool's own time-out would leave the statements running in
+ * PostgreSQL.
  */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {

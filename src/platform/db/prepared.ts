@@ -13,8 +13,8 @@ export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig
 }
 
 /**
- * Instruction for the operator if PgBouncer does not support prepared statements: before 1.21, or with
- * max_prepared_statements 0.
+ * Instruction for the operator if PgBouncer does not support prepared statements, because its version is older than
+ * 1.21 or max_prepared_statements is 0.
  */
 export const NOT_PREPARED =
   'PgBouncer does not support prepared statements. Set its max_prepared_statements to 100, or set DATABASE_PREPARED_STATEMENTS=off.'
@@ -24,13 +24,17 @@ const DUPLICATE_PREPARED_STATEMENT = '42P05'
 const PROTOCOL_VIOLATION = '08P01'
 
 /**
- * Whether a connection behind PgBouncer lacks a statement that the client has prepared, or has that of another client.
+ * Whether a connection behind PgBouncer lacks a statement that the client has prepared, or has another client's
+ * statement under this name.
  */
 export const isNotPrepared = (error: unknown) =>
   hasState(error, INVALID_SQL_STATEMENT_NAME, DUPLICATE_PREPARED_STATEMENT) ||
   (hasState(error, PROTOCOL_VIOLATION) && /prepared statement/i.test((error as Error).message))
 
-/** PgBouncer reports an invented process ID. If it supports prepared statements, it gives them names of its own. */
+/**
+ * PgBouncer reports an invented process ID. If PgBouncer supports prepared statements, it replaces the statements'
+ * names with its own names.
+ */
 const FIND_NAME = prepared(
   `select exists (select from pg_prepared_statements where name = $1) and pg_backend_pid() <> $2 as "isPassedOn"`,
 )

@@ -2,12 +2,12 @@ import type { QueryConfig } from 'pg'
 import type { Queryable } from './pool.ts'
 import { prepared } from './prepared.ts'
 
-/** Sends the statement with these values. Rows have their column names in camelCase. */
+/** Sends the statement with these values. The column names in the rows are in camelCase. */
 export type Query<Row, Params> = (db: Queryable, params: Params) => Promise<Row[]>
 
 /**
- * A statement with named parameters: `:mid` is replaced by the value `mid`. It is prepared: PostgreSQL plans it once
- * per connection. Column names become camelCase, such as `orderId` for `order_id`.
+ * A statement with named parameters: `:mid` is replaced by the value `mid`. The statement is prepared, so PostgreSQL
+ * plans the statement once per connection. Column names become camelCase, such as `orderId` for `order_id`.
  */
 export function query<Row extends object, Params extends object>(text: string): Query<Row, Params> {
   const { config, names } = named(text)
@@ -36,7 +36,7 @@ function named(text: string) {
 async function send<Row extends object>(db: Queryable, config: QueryConfig<unknown[]>): Promise<Row[]> {
   const { rows, fields } = await db.query<unknown[]>({ ...config, rowMode: 'array' })
   const names = fields.map(({ name }) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()))
-  // A loop instead of Object.fromEntries, because a report reads a million rows.
+  // Uses a loop instead of Object.fromEntries, which is slower, because a report reads a million rows.
   return rows.map((row) => {
     const named: Record<string, unknown> = {}
     for (let at = 0; at < names.length; at += 1) named[names[at] as string] = row[at]

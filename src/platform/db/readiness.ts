@@ -4,7 +4,10 @@ import { isOutage } from './outage.ts'
 import type { Database, Queryable } from './pool.ts'
 import { NOT_PREPARED, passesNamesOn } from './prepared.ts'
 
-/** Returns the reason, for the operator, why the service cannot work with this database; undefined if it can. */
+/**
+ * Returns the reason, for the operator, why the service cannot work with this database; undefined if the service can
+ * work with this database.
+ */
 export async function unreadyReason(db: Database): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
@@ -22,8 +25,8 @@ export async function unreadyReason(db: Database): Promise<string | undefined> {
 }
 
 /**
- * Returns why the database accepts no writes, as PostgreSQL reports it without a write; undefined if it accepts them. A
- * full disk is detected only if the provider has set the database read-only.
+ * Returns why the database accepts no writes, from PostgreSQL's settings, without a test write; undefined if the
+ * database accepts writes. A full disk is detected only if the provider has set the database to read-only.
  */
 async function whyReadOnly(db: Queryable): Promise<string | undefined> {
   const { rows } = await db.query<{ isReadOnly: boolean; isStandby: boolean }>(

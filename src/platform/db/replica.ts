@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, type Queryable } from './pool.ts'
 
-/** Longest wait for a replica. After it, the operator is warned that the replica lags behind. */
+/** Longest wait for a replica. After this time, the operator receives a warning that the replica lags behind. */
 const WAIT_MS = 60_000
 const PAUSE_MS = 100
 
@@ -10,7 +10,8 @@ export async function waitForReplica(primary: Queryable, url: string, waitMs = W
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn')
   const replica = createPool({ url, size: 1, log: { warn: () => undefined } })
   try {
-    // The loop is limited by time, not by a number of queries, because a query to an unresponsive replica takes long.
+    // The loop is limited by time, not by a number of queries, because a query to an unresponsive replica takes a long
+    // time.
     for (const until = performance.now() + waitMs; performance.now() < until; ) {
       const replayed = await replica
         .query<{ done: boolean }>('select not pg_is_in_recovery() or pg_last_wal_replay_lsn() >= $1::pg_lsn as done', [

@@ -9,10 +9,10 @@ type Call<Item, Result> = {
 
 /**
  * Returns a function that combines the calls of concurrent callers into shared statements: calls that arrive while a
- * batch runs share the next one, of at most `size` items. `run` returns one result per item, in the same order. A batch
- * takes one call per key of `keyOf` in rotation, so that many calls of one key leave room for others. A call whose
- * `check` throws when its batch starts leaves the batch. An item that PostgreSQL rejects fails only its own call; any
- * other error fails the batch.
+ * batch is running share the next batch, which has at most `size` items. `run` returns one result per item, in the same
+ * order. A batch takes one call per key of `keyOf` in rotation, so that many calls with one key leave room for other
+ * keys. A call whose `check` throws when its batch starts is removed from the batch. An item that PostgreSQL rejects
+ * fails only its own call; any other error fails the batch.
  */
 export function createSharedBatches<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
@@ -32,7 +32,7 @@ export function createSharedBatches<Item, Result>(
 
   function nextBatch(): Call<Item, Result>[] {
     const batch: Call<Item, Result>[] = []
-    // A key that is set again moves to the end of the map, where the loop reaches it again.
+    // A key that is deleted and set again moves to the end of the map, so the loop reaches the key again.
     for (const [key, calls] of waiting) {
       if (batch.length === size) break
       const call = calls.shift() as Call<Item, Result>
@@ -54,7 +54,7 @@ export function createSharedBatches<Item, Result>(
       for (const [place, { resolve }] of batch.entries()) resolve(results[place] as Result)
     } catch (error) {
       if (batch.length > 1 && isRejectedRow(error)) {
-        // Each item runs by itself, because PostgreSQL does not report which one it rejects.
+        // Runs each item separately, because PostgreSQL does not report which item it rejects.
         for (const call of batch) await runBatch([call])
       } else {
         for (const { reject } of batch) reject(error)

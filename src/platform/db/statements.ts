@@ -1,20 +1,22 @@
 import { readFile } from 'node:fs/promises'
 import type { Queryable } from './pool.ts'
 
-/** Runs the statements of an SQL file one message each: Citus rejects several statements in one message. */
+/**
+ * Sends each statement in an SQL file as a separate message, because Citus rejects several statements in one message.
+ */
 export async function runFile(client: Queryable, file: string | URL): Promise<void> {
   for (const statement of splitStatements(await readFile(file, 'utf8'))) await client.query(statement)
 }
 
 /**
- * Parts in which a semicolon terminates no statement (comments, strings, names, dollar quotes), syntax that is
- * rejected, and `;`.
+ * Matches the parts in which a semicolon terminates no statement (comments, strings, names, dollar quotes), syntax that
+ * is rejected, and `;`.
  */
 const PARTS = /--.*|\/\*|\b[eE]'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g
 
 /**
  * Splits an SQL file into statements. The body of a function must be between dollar quotes: any other body is cut at
- * its semicolons, and PostgreSQL rejects the pieces. Throws at `/*` and E'…', whose end PARTS does not find.
+ * its semicolons, and PostgreSQL rejects the pieces. Throws an Error for `/*` and E'…', whose end PARTS does not find.
  */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = []

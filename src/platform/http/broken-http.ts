@@ -8,11 +8,12 @@ import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
 
 /**
- * Responds to CONNECT and to an unknown Expect with the API's JSON envelope. Node.js by itself would respond without
- * one.
+ * Responds to CONNECT and to an unknown Expect header with the API's JSON envelope. Node.js' own response would have no
+ * envelope.
  */
 export function respondAll(server: Server, requestLog: RequestLog) {
-  // A request with an unknown Expect is passed on like any other, so that error-handler.ts rejects it.
+  // A request with an unknown Expect header is passed on like any other request, so that error-handler.ts rejects the
+  // request.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
     // On CONNECT, Node.js removes its own listeners. Without an error listener, a connection reset would terminate the
@@ -25,8 +26,8 @@ export function respondAll(server: Server, requestLog: RequestLog) {
 /** Rejects bytes that are not HTTP and closes the connection, because the start of the next request cannot be found. */
 export function rejectBrokenHttp(error: ConnectionError, socket: Socket, requestLog: RequestLog) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // A connection that sent no byte is closed without a response. Browsers open connections in advance and would read a
-  // response as the one to their next request.
+  // A connection that sent no byte is closed without a response, because browsers open connections in advance and would
+  // read this response as the response to their next request.
   if (socket.bytesRead === 0) socket.destroy()
   else reject(socket, failureOf(error.code), requestLog)
 }
@@ -38,8 +39,8 @@ function failureOf(code: string | undefined): Failure {
 }
 
 /**
- * Sends `failure`. If a response has begun, or an earlier request still waits for one, the connection is only closed: a
- * proxy would read a second response as the response to the next request, possibly of another client.
+ * Sends `failure`. If a response has begun, or an earlier request still waits for a response, the connection is only
+ * closed: a proxy would read a second response as the response to the next request, possibly from another client.
  */
 function reject(socket: Duplex, failure: Failure, requestLog: RequestLog) {
   const latest = requestLog.latestResponses.get(socket)

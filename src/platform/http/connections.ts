@@ -2,14 +2,15 @@ import type { Server } from 'node:http'
 import type { Limits } from '../../limits.ts'
 
 /**
- * Interval between two checks for slow connections. It is short, because closing many connections in one check blocks
- * the event loop.
+ * Interval between two checks for slow connections. The interval is short, because closing many connections in one
+ * check blocks the event loop.
  */
 const CHECK_INTERVAL_MS = 100
 
 /**
- * Fastify's options for the limits of a single connection, which Node.js' server enforces. A public service also needs
- * HAProxy in front (src/operator/deploy/haproxy.cfg), because only HAProxy limits the connections per client address.
+ * Returns Fastify's options for the limits of a single connection. Node.js' server enforces these limits. A public
+ * service also needs HAProxy in front (src/operator/deploy/haproxy.cfg), because only HAProxy limits the connections
+ * per client address.
  */
 export function connectionOptions(limits: Limits['connections']) {
   return {
@@ -21,8 +22,8 @@ export function connectionOptions(limits: Limits['connections']) {
       // Equal to requestTimeout, because Node.js applies the longer of the two to the whole request.
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      // Off, because error-handler.ts rejects a missing Host header with an envelope; Node.js would reject it without
-      // one.
+      // The check is off, because error-handler.ts rejects a missing Host header with an envelope, whereas Node.js
+      // would reject the request without an envelope.
       requireHostHeader: false,
     },
   }
@@ -31,7 +32,7 @@ export function connectionOptions(limits: Limits['connections']) {
 /** Sets limits for which Fastify has no option. A connection beyond `connections` is closed immediately. */
 export function limitConnections(server: Server, { connections }: Pick<Limits['connections'], 'connections'>) {
   server.maxConnections = connections
-  // Off, because error-handler.ts counts headers. Node.js 20 would silently drop excess headers, and Node.js 24 would
-  // reject them as too large.
+  // The limit is off, because error-handler.ts counts headers. Node.js 20 would silently drop excess headers, and
+  // Node.js 24 would reject the request as too large.
   server.maxHeadersCount = 0
 }

@@ -24,7 +24,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Renders an HTML page instead of the JSON envelope, for routes that people open in a browser. */
     errorPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
-    /** The route's own 503, for callers that must do more than repeat the request. */
+    /** The route's own 503 error, for callers that must do more than repeat the request. */
     unavailable?: Failure
   }
 }
@@ -52,7 +52,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     throw nothingHere(request.url)
   })
   return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
-    // rawHeaders contains two items per header: its name and its value.
+    // rawHeaders contains two items per header, the name and the value, so the limit is doubled.
     const { headers } = handling.limits.connections
     if (raw.rawHeaders.length > 2 * headers) return tooManyHeaders(headers)
     if (!hasProperHost(raw)) return improperHost()
@@ -62,14 +62,17 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 
   function nothingHere(url: string): Failure {
     // decodeURI cannot throw, because the router has already decoded this URL. Scheme and host are removed: a client
-    // that uses this service as a proxy sends them before the path.
+    // that uses this service as a proxy sends scheme and host before the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
     return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()
   }
 }
 
-/** Rejects URLs that the router cannot parse, such as invalid percent-encoding. No hook has run for them. */
+/**
+ * Rejects URLs that the router cannot parse, such as URLs with invalid percent-encoding. For such a URL, no hook has
+ * run.
+ */
 export function rejectBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   handling.requestLog.track(request, reply)
   // The connection is closed, because the rest of the request was not read.
@@ -119,20 +122,21 @@ function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure
 }
 
 /**
- * A name, an IPv4 address or an IPv6 literal, and an optional port (RFC 9110, section 7.2), without userinfo or lists.
+ * Matches a name, an IPv4 address or an IPv6 literal, with an optional port (RFC 9110, section 7.2). Userinfo and lists
+ * do not match.
  */
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
 /**
  * Whether the request has exactly one valid Host header (RFC 9112, section 3.2). HTTP/1.0, which load balancers may use
- * for health checks, needs none.
+ * for health checks, needs no Host header.
  */
 function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
-  // A request target in absolute form, as sent to proxies, contains a host too (RFC 9112, section 3.2.2).
+  // A request target in absolute form, which clients send to proxies, also contains a host (RFC 9112, section 3.2.2).
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
   if (authority !== undefined && !HOST.test(authority)) return false
   if (host === undefined) return httpVersion === '1.0'
-  // rawHeaders contains every Host header, `headers` only the first one.
+  // Reads rawHeaders, which contains every Host header, because `headers` contains only the first Host header.
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host')
   return hosts.length === 1 && HOST.test(host)
 }

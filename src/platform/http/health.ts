@@ -64,8 +64,8 @@ export function healthRoutes(
 }
 
 export type Readiness = {
-  /** The reason why the service cannot serve requests; undefined if it can. */
+  /** Returns the reason why the service cannot serve requests; undefined if the service can serve requests. */
   unreadyReason: () => Promise<string | undefined>
-  /** Configuration errors that do not prevent the service from working. */
+  /** Returns the configuration errors that do not prevent the service from working. */
   warnings: () => Promise<string[]>
 }

@@ -12,14 +12,15 @@ type Dependencies = {
   onRequest: OnRequest
   isOutage: (error: unknown) => boolean
   /**
-   * Whether this instance is shutting down: it still serves requests, but closes each connection after the response.
+   * Whether this instance is shutting down. A draining instance still serves requests, but closes each connection after
+   * the response.
    */
   isDraining: () => boolean
   trustProxy: string[] | boolean
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** The app without routes: connection limits, request log, error handling, body parsing. */
+/** Creates the app without routes: connection limits, request log, error handling, body parsing. */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
@@ -28,7 +29,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,
     trustProxy,
-    // A closing app still serves requests on open connections, and must not reject them with 503.
+    // A closing app still serves requests on open connections, and must not reject these requests with 503.
     return503OnClosing: false,
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
@@ -57,10 +58,10 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     if (reply.raw.socket === null) request.raw.socket.destroy()
     else done(errorOf(request))
   })
-  // isDraining is called when the response is sent, not in onRequest: a request may have arrived before the drain, and
-  // its open connection would delay the shutdown.
-  // A response sent before a chunked body has been read completely also closes the connection: an error in the rest of
-  // the body would break the connection later, when a proxy may already use it for another client.
+  // isDraining is called when the response is sent, not in onRequest, because the request may have arrived before the
+  // drain, and its open connection would delay the shutdown. A response sent before a chunked body has been read
+  // completely also closes the connection: an error in the rest of the body would break the connection later, when a
+  // proxy may already use the connection for another client.
   app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
     const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
     if (isDraining() || mayBreak) reply.header('connection', 'close')

@@ -7,9 +7,9 @@ import { REPEATED } from '../fields.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The raw bytes of the body, on routes registered with registerSignedJson. */
+    /** The raw bytes of the body, on routes that use registerSignedJson. */
     sentBytes: Buffer | undefined
-    /** The raw bytes of the body, set once their signature has been verified. */
+    /** The raw bytes of the body; undefined until their signature has been verified. */
     signedBody: Buffer | undefined
   }
 }
@@ -30,8 +30,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
     else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
     done()
   })
-  // Rejects a compressed body, because it could exceed the size limit when decompressed. preParsing runs after the
-  // credentials are checked and before the body is read.
+  // Rejects a compressed body, because the body could exceed the size limit when decompressed. preParsing runs after
+  // the credentials are checked and before the body is read.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
     const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
@@ -42,12 +42,12 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 type SignedJson = {
   fieldLimit: number
   parse: (request: FastifyRequest, json: string) => unknown
-  /** Verifies the signature of a body. Rejects if the body must not be parsed. */
+  /** Verifies the signature of a body. The promise rejects if the body must not be parsed. */
   accept: (request: FastifyRequest, body: Buffer, reply: FastifyReply) => Promise<void>
 }
 
 /**
- * Makes `app` read JSON of any content type, and passes the raw bytes to `accept` before they are parsed, because a
+ * Makes `app` read JSON of any content type, and passes the raw bytes to `accept` before the body is parsed, because a
  * signature covers bytes. A missing body is treated as an empty body.
  */
 export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
@@ -68,13 +68,13 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
   })
 }
 
-/** Parses `application/x-www-form-urlencoded` strictly: invalid UTF-8 or percent-encoding is rejected. */
+/** Parses `application/x-www-form-urlencoded` strictly: rejects invalid UTF-8 and invalid percent-encoding. */
 function parseForm(body: string, fieldLimit: number): BodyFields {
   const fields: BodyFields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
   if (pairs.length > fieldLimit) throw tooManyFields(fieldLimit)
-  // Fastify has replaced invalid UTF-8 with U+FFFD.
+  // U+FFFD means that the body contained invalid UTF-8, which Fastify has replaced.
   if (body.includes('\uFFFD')) throw malformedForm()
   try {
     for (const pair of pairs) {
@@ -126,10 +126,11 @@ const malformedJson = () => badRequest('The body must be one JSON object in UTF-
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
 
 /**
- * Marks two errors that JSON.parse hides. First, a repeated name, of which JSON.parse returns the last value: if a
- * merchant's server builds JSON without escaping, a customer's name could replace the amount. Second, a number that
- * JSON.parse rounds, such as 199.99999999999999999 to 200: the number becomes NaN, which every field rejects. Only
- * members of the outermost object are fields. `text` must be valid JSON. Throws a Failure if there are too many fields.
+ * Marks two errors that JSON.parse hides. The first error is a repeated name, for which JSON.parse returns the last
+ * value: if a merchant's server builds JSON without escaping, a customer's name could replace the amount. The second
+ * error is a number that JSON.parse rounds, such as 199.99999999999999999 to 200. Such a number becomes NaN, which
+ * every field rejects. Only members of the outermost object are fields. `text` must be valid JSON. Throws a Failure for
+ * too many fields.
  */
 function markInvalidFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
@@ -141,7 +142,7 @@ function markInvalidFields(fields: BodyFields, text: string, fieldLimit: number)
     } else if (string === undefined) {
       depth += token.startsWith('{') || token.startsWith('[') ? token.length : -token.length
     } else if (colon !== undefined && depth === 1) {
-      // JSON.parse is slow, so it runs only for the few names with escapes.
+      // Calls JSON.parse only for the few names with escapes, because JSON.parse is slow.
       name = string.includes('\\') ? JSON.parse(string) : string.slice(1, -1)
       if (seen.has(name)) {
         fields[REPEATED] = true
@@ -155,17 +156,17 @@ function markInvalidFields(fields: BodyFields, text: string, fieldLimit: number)
 
 /**
  * Whether JSON.parse reads `source` without rounding. A double represents any 15 digits exactly, and no field needs
- * more.
+ * more digits.
  */
 function isExact(source: string): boolean {
   const digits = source.replace(/e.*$/i, '').replace(/\D/g, '')
-  // The lookbehind makes the time linear in the number of digits; /0+$/ is quadratic.
+  // The lookbehind makes the time linear in the number of digits, whereas /0+$/ takes quadratic time.
   return digits.replace(/^0+|(?<!0)0+$/g, '').length <= 15
 }
 
 /**
- * Disables Fastify's JSON Schema compilers, which slow down the start: zod checks bodies, and responses have no schema.
- * A route with a JSON Schema makes the start fail.
+ * Disables Fastify's JSON Schema compilers, which slow down startup. The compilers are not needed, because zod checks
+ * bodies, and responses have no schema. Startup fails if a route has a JSON Schema.
  */
 export const NO_JSON_SCHEMA = {
   compilersFactory: { buildValidator: rejectJsonSchema, buildSerializer: () => rejectJsonSchema },
@@ -176,8 +177,8 @@ function rejectJsonSchema(): never {
 }
 
 /**
- * Returns a function that checks a parsed body. It returns the output of `schema`, or throws a 400 that names every
- * invalid field. An empty or null field is treated as absent, except `notEmpty`.
+ * Returns a function that checks a parsed body. The function returns the output of `schema`, or throws a 400 that names
+ * every invalid field. An empty or null field is treated as absent, except the field `notEmpty`.
  */
 export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?: string) {
   const names = Object.keys(schema.shape)
@@ -197,7 +198,8 @@ export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?:
 }
 
 /**
- * The first error of each field. The text contains nothing that the caller sent, only names of the schema's own fields.
+ * Returns the first error in each field as text. The text contains nothing that the caller sent, only the names of the
+ * schema's own fields.
  */
 function describeErrors(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
   const errors = new Map<PropertyKey | undefined, string>()

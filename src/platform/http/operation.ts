@@ -4,20 +4,26 @@ import type { Failure } from '../../errors.ts'
 import { ok } from './envelope.ts'
 import { bodyCheck } from './input.ts'
 
-/** The response of a successful operation. `Result` is the type that its handler returns. */
+/** The response of a successful operation. `Result` is the type that the operation's handler returns. */
 export type Response<Result> = {
   description: string
   type: string
   /** Examples of the response in other content types. */
   also?: Record<string, string>
-  /** The schema of a JSON response. It is strict: tests fail if a response contains a field that the schema lacks. */
+  /**
+   * The schema of a JSON response. The schema is strict: tests fail if a response contains a field that the schema does
+   * not contain.
+   */
   schema?: z.ZodType
   example?: unknown
-  /** The schema and parts of it, by name. Code generated from the OpenAPI document uses these names for its types. */
+  /**
+   * The schema and parts of the schema, by name. Code generated from the OpenAPI document uses these names for its
+   * types.
+   */
   named?: Record<string, z.ZodType>
-  /** Response headers of this operation, in addition to those of every response. */
+  /** Response headers of this operation, in addition to the headers of every response. */
   headers?: readonly string[]
-  /** Whether the response has an ETag: a caller with a current copy gets 304. */
+  /** Whether the response has an ETag, so that a caller with a current copy gets 304. */
   isCacheable?: true
   toBody: (result: Result) => unknown
 }
@@ -30,11 +36,11 @@ type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
   /**
-   * The schema for one request, if it depends on the caller's settings; its output has the type of `schema`. The
-   * OpenAPI document contains only `schema` and describes the other schemas in words.
+   * The schema for one request, if it depends on the caller's settings; the output has the same type as the output of
+   * `schema`. The OpenAPI document contains only `schema` and describes the other schemas in words.
    */
   schemaFor?: (request: FastifyRequest) => z.ZodObject
-  /** An optional field that is rejected when it is empty; other empty fields are treated as absent. */
+  /** Name of an optional field that must not be empty; all other empty fields are treated as absent. */
   notEmpty?: keyof z.output<Schema> & string
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
@@ -50,18 +56,18 @@ export type Described = {
   name: string
   /** POST for an operation with a body, otherwise GET. */
   method: 'GET' | 'POST'
-  /** The path below PUBLIC_URL; `:name` is a path parameter. */
+  /** The path under PUBLIC_URL; `:name` is a path parameter. */
   path: string
   tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
   summary: string
   description: string
   /** Who may call the operation: the holder of a key, a sender with a signing secret, or everyone. */
   access: 'key' | 'signature' | 'anyone'
-  /** Request headers, without those that every operation reads. */
+  /** Request headers of this operation, in addition to the headers that every operation reads. */
   headers: readonly { name: string; description: string; pattern: RegExp }[]
   body: Body<z.ZodObject> | undefined
   response: Omit<Response<never>, 'toBody'>
-  /** Errors of this operation, in addition to those that its `access` implies. */
+  /** Errors of this operation, in addition to the errors that its `access` implies. */
   errors: readonly Failure[]
 }
 
@@ -78,8 +84,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
     response: Response<Result>
     route?: RouteShorthandOptions
     /**
-     * Called once at start. Returns the request handler. The handler returns the result, or the reply if it has already
-     * sent it, and throws a Failure to reject the request.
+     * Called once at startup. Returns the request handler. The handler returns the result, or returns the reply if the
+     * handler has already sent the response. The handler throws a Failure to reject the request.
      */
     handle: (
       dependencies: Dependencies,
@@ -87,8 +93,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   }
 
 /**
- * One operation of the service: its route and its part of the OpenAPI document. By default, its name is the last part
- * of its path, and callers need a key.
+ * One operation of the service: its route and its part of the OpenAPI document. By default, the operation's name is the
+ * last part of its path, and callers need a key.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
@@ -138,7 +144,10 @@ export function success<Data extends z.ZodType>(
 
 type SuccessText<Data extends z.ZodType> = {
   description: string
-  /** Names in the OpenAPI document: `name` of the whole response's schema, `dataName` of the schema of its `data`. */
+  /**
+   * Names in the OpenAPI document: `name` for the schema of the whole response, `dataName` for the schema of its
+   * `data`.
+   */
   name: string
   dataName?: string
   data: Data

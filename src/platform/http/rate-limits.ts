@@ -5,17 +5,20 @@ import { tooManyRequests } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 
 const SECOND_MS = 1_000
-/** Limits the memory for keys whose next start time is stored. The least recently used key is dropped first. */
+/**
+ * Largest number of keys whose next start time is stored, to limit the memory. The least recently used key is dropped
+ * first.
+ */
 const PACED_KEYS = 10_000
 
-/** `elapsedMs` is monotonic; `sleep` resolves after `ms` milliseconds. */
+/** `elapsedMs` is a monotonic clock in milliseconds; `sleep` resolves after `ms` milliseconds. */
 type Clock = { elapsedMs: () => number; sleep: (ms: number) => Promise<unknown> }
 
 /**
  * Rate limits, counted in this process. Wrong secrets are counted per key and address: without TRUST_PROXY, all callers
- * behind a load balancer share one address, and one caller must not lock out another. Unknown keys are counted per
- * address alone, since each request may send a different key. They never cause rejections of known keys from the same
- * address.
+ * behind a load balancer share one address, and one caller must not lock out another. Unknown keys are counted only per
+ * address, because each request may send a different key. Unknown keys never cause the rejection of existing keys from
+ * the same address.
  */
 export async function registerRateLimits(
   app: FastifyInstance,
@@ -34,22 +37,23 @@ export async function registerRateLimits(
   return {
     paceRequest: paceByKey(requestsPerSecond, clock),
     /**
-     * Counts a wrong secret for a key; throws 429 after too many. Valid credentials are never rejected because of it.
+     * Counts a wrong secret for a key; throws 429 after too many wrong secrets. The count never causes the rejection of
+     * valid credentials.
      */
     countFailure: countBy(({ publicKey, ip }) => `${publicKey} ${ip}`, wrongSecrets),
     /**
-     * Counts a public key that does not exist; throws 429 after too many. Existing keys are never rejected because of
-     * it.
+     * Counts a public key that does not exist; throws 429 after too many unknown keys. The count never causes the
+     * rejection of existing keys.
      */
     countUnknownKey: countBy(({ ip }) => ip, unknownKeys),
   }
 }
 
 /**
- * Starts the requests of a key `1 / limit` s apart, so that one key does not delay the requests of others. Returns a
- * promise for a request that has to wait, otherwise undefined. Of concurrent requests, `limit / 10` do not wait, and
- * those beyond `limit` get a promise that rejects with 429. The rate-limit plugin would reject all of them as soon as
- * they exceed the limit by one.
+ * Starts the requests of a key `1 / limit` s apart, so that one key does not delay the requests of other keys. Returns
+ * a promise for a request that has to wait, otherwise undefined. The first `limit / 10` concurrent requests do not
+ * wait, and requests beyond `limit` get a promise that rejects with 429. The rate-limit plugin would reject all
+ * concurrent requests as soon as they exceed the limit by one.
  */
 function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
   const distanceMs = SECOND_MS / limit

@@ -8,11 +8,11 @@ import type { AcquirerError } from '../../errors.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The orderId of a signed notification, for the log. */
+    /** The orderId in a signed notification, for the log. */
     orderId: string | undefined
     /** The acquirer account that sent this notification, for the log. */
     acquirerAccount: string | undefined
-    /** The kind of that account, or of the account that failed to create a link, for metrics. */
+    /** The kind of the acquirer account that sent the notification or failed to create a link, for metrics. */
     accountKind: AcquirerError['accountKind']
     /** The `msg` of an error response, which contains no text from the request. */
     refusal: string | undefined
@@ -20,15 +20,18 @@ declare module 'fastify' {
 }
 
 /**
- * Paths called by servers of merchants, partners and banks. Customers open all other paths, and their IP addresses are
- * not logged.
+ * Paths that the servers of merchants, partners and banks call. Customers open all other paths, and the log does not
+ * contain customers' IP addresses.
  */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
-/** Routes that containers and load balancers request continuously. One request every 10 s is 8,640 log lines a day. */
+/**
+ * Routes that containers and load balancers request continuously. Successful requests are logged only at level debug,
+ * because one request every 10 s would write 8,640 log lines a day.
+ */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
-/** Logged status of a request whose client disconnected before the response, as in nginx. It is never sent. */
+/** Logged status of a request whose client disconnected before the response, as in nginx. This status is never sent. */
 const CLIENT_GONE = 499
 
 /** Called once the response is sent or the client has disconnected. */
@@ -41,7 +44,7 @@ export type RequestLog = ReturnType<typeof createRequestLog>
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
-/** The caller's own x-request-id if it is safe in a header and in a log line, otherwise a new one. */
+/** Returns the caller's own x-request-id if this id is safe in a header and in a log line, otherwise a new id. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id']
   return typeof sent === 'string' && SANE_REQUEST_ID.test(sent) ? sent : randomUUID()
@@ -74,7 +77,7 @@ export function createRequestLog(log: Logger, onRequest: OnRequest) {
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
-          // A response from broken-http.ts has its own id.
+          // Prefers the id in the response, because a response from broken-http.ts has its own id.
           id: raw.getHeader('x-request-id') ?? request.id,
           method: request.method,
           route,

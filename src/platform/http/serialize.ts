@@ -2,8 +2,8 @@ import type { Deadline } from './time-limits.ts'
 
 /**
  * Returns a function that serializes changes per key; changes of different keys run concurrently. Therefore only the
- * first of many requests for one order waits for the row lock and occupies a connection of the pool. A change whose
- * deadline passes while it waits is not started. `work` passes `claim` to its transaction.
+ * first of many requests for one order waits for the row lock and occupies a connection from the pool. A waiting change
+ * is not started after its deadline. `work` passes `claim` to its transaction.
  */
 export function createSerializer() {
   const last = new Map<string, Promise<unknown>>()

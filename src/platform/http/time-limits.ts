@@ -6,17 +6,18 @@ import type { Limits } from '../../limits.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Requests of the route wait while the database is briefly unavailable, because their callers treat a 503 as a
+     * Requests to the route wait while the database is briefly unavailable, because their callers treat a 503 as a
      * final result.
      */
     waitsForDatabase?: true
   }
   interface FastifyRequest {
     /**
-     * The time on the clock `elapsedMs` until which a request may wait for the database; 0 if its route does not wait.
+     * Latest time, on the clock `elapsedMs`, until which a request may wait for the database; 0 if the route does not
+     * wait.
      */
     waitsUntil: number
-    /** The timer that sends the 503; undefined before the handler begins and after the 503 is sent. */
+    /** The timer that sends the 503 error; undefined before the handler begins and after the 503 is sent. */
     responseTimer: NodeJS.Timeout | undefined
   }
 }
@@ -31,8 +32,8 @@ export type Deadline = {
    */
   check: () => void
   /**
-   * Checks the deadline, then restarts the limit with `commitMs`, which covers the commit and a look-up of whether it
-   * was stored. The caller must send the commit in the same tick.
+   * Checks the deadline, then restarts the limit with `commitMs`, which covers the commit and a look-up of whether the
+   * change was stored. The caller must send the commit in the same tick.
    */
   claim: () => void
   /** Restarts the limit, extended by `ms` for a call to an acquirer. */
@@ -48,9 +49,10 @@ export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadl
 export type WaitForDatabase = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
- * Responds to every request of `app` within `response.ms`, whatever its handler waits for. A request that waits for the
- * database may take `databaseWait.ms`. The handler is not stopped, so a handler that changes something checks its deadline.
- * Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead of 408.
+ * Responds to every request to `app` within `response.ms`, whatever the handler waits for. A request that waits for the
+ * database may take `databaseWait.ms`. The handler is not stopped, so a handler that changes something checks its
+ * deadline. Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead
+ * of 408.
  */
 export function registerTimeLimits(
   app: FastifyInstance,
@@ -93,7 +95,7 @@ function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply)
 
 function rejectLate(request: FastifyRequest, reply: FastifyReply) {
   request.responseTimer = undefined
-  // A list that is already being streamed has no deadline.
+  // Sends no 503 while a list is already being streamed, because its response has begun.
   if (!reply.raw.headersSent) reply.send(unavailable())
 }
 

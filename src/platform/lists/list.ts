@@ -3,14 +3,15 @@ import { toDecimalText } from '../money.ts'
 
 type Description = {
   /**
-   * Name, SQL, and contents: paise, a moment, free text, or by default ASCII without quotes, backslashes and control
-   * characters, which JSON and COPY's text format write identically. `{mid}` stands for the merchant. Every subquery
-   * must name it, so that the query reads one shard. No column may be null.
+   * Name, SQL and contents of each field. The contents are paise, a moment or free text. By default, the contents are
+   * ASCII without quotes, backslashes and control characters, which JSON and COPY's text format write identically. In
+   * the SQL, `{mid}` stands for the merchant. Every subquery must contain `{mid}`, so that the query reads one shard.
+   * No column may be null.
    */
   fields: readonly (readonly [name: string, sql: string, holds?: 'paise' | 'moment' | 'free text'])[]
-  /** SQL of the tables with their joins. */
+  /** SQL for the tables with their joins. */
   from: string
-  /** SQL of a row's merchant, moment and UTR (in byte order). One index must have these three columns. */
+  /** SQL for a row's merchant, moment and UTR (in byte order). One index must have these three columns. */
   mid: string
   at: string
   utr: string
@@ -18,9 +19,12 @@ type Description = {
 
 export type List = ReturnType<typeof defineList>
 
-/** Defines a list. Its SQL yields lines of COPY's text format with moments in UTC, which a form's `toRecord` reads. */
+/**
+ * Defines a list. The SQL of the list yields lines in COPY's text format with moments in UTC. A form's `toRecord` reads
+ * these lines.
+ */
 export function defineList({ fields, from, mid, at, utr }: Description) {
-  // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts them to ISO 8601.
+  // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
   const columns = fields.map(([, sql, holds]) => (holds === 'moment' ? `${sql} at time zone 'UTC'` : sql))
   const copied = columns.map((sql, index) => (fields[index]?.[2] === 'free text' ? escaped(sql) : sql))
   const rows = (first: string, until: string) => `
@@ -32,8 +36,8 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
     fields,
 
     /**
-     * SQL of one row: the number of records, counted up to `$4` + 1, and their lines in one text, or null if there are
-     * more than `$4`. `$1` is the mid, `$2` and `$3` are `from` and `until` of `copy`.
+     * SQL that returns one row: the number of records, counted up to `$4` + 1, and the lines of the records in one
+     * text, or null for more than `$4` records. `$1` is the mid, `$2` and `$3` are `from` and `until` of `copy`.
      */
     short: prepared(
       `select count(*) as count, case when count(*) <= $4 then string_agg(line, E'\\n') end as lines
@@ -44,7 +48,7 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
     ),
 
     /**
-     * SQL of the records from `from` until before `until`, oldest first, then by UTR in byte order. `mid` is SQL,
+     * SQL for the records from `from` until before `until`, oldest first, then by UTR in byte order. `mid` is SQL,
      * because COPY accepts no parameters. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1
      * differently.
      */
@@ -56,12 +60,12 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
   }
 }
 
-/** SQL of free text in COPY's text format. Only the three characters that `uncopied` would misread are escaped. */
+/** SQL for free text in COPY's text format. Only the three characters that `uncopied` would misread are escaped. */
 const escaped = (sql: string) => String.raw`replace(replace(replace(${sql}, '\', '\\'), E'\t', '\t'), E'\n', '\n')`
 
 export type Form = {
   type: string
-  /** The texts before the first record, between two records, and after the last one. */
+  /** The texts before the first record, between two records, and after the last record. */
   frame: (found: boolean) => { begin: string; between: string; end: string }
   /** Converts a line of COPY, decoded as Latin 1, to a record. */
   toRecord: (line: string) => string
@@ -71,7 +75,7 @@ type Format = {
   /** The text before each value of a record, such as its JSON name, in the order of the fields. */
   before: readonly string[]
   end: string
-  /** `free` formats free text, `plain` any other text. */
+  /** `free` formats free text, and `plain` formats any other text. */
   plain?: (value: string) => string
   free: (value: string) => string
 }
@@ -129,7 +133,10 @@ function inCsv(value: string): string {
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** Spreadsheets read the full-width forms of `=`, `+`, `-` and `@` like the ASCII ones. */
+/**
+ * The pattern includes the full-width forms of `=`, `+`, `-` and `@`, because spreadsheets read these forms like the
+ * ASCII characters.
+ */
 const FORMULA = /^[=+\-@\t\r＝＋－＠]/
 const AMOUNT = /^-?\d+\.\d\d$/
 const QUOTED = /[",\r\n]/
@@ -154,7 +161,9 @@ const WHOLE_SECONDS = '2026-01-02 03:04:05'.length
 /** Text that COPY and JSON write identically: printable ASCII without quotes and backslashes. */
 const WRITTEN_ALIKE = /^[ !#-[\]-~]*$/
 
-/** The letters that COPY's text format writes after a backslash, with the control characters that they represent. */
+/**
+ * The letters that COPY's text format writes after a backslash, and the control characters that the letters represent.
+ */
 const COPIED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
 
 const uncopied = (copied: string) =>

@@ -11,7 +11,9 @@ export type Lists = ReturnType<typeof createLists>
 type Range = { mid: string; from: Date; until: Date }
 
 export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>) {
-  /** Reads from the replica, or from the primary if there is no replica or the replica fails or was promoted. */
+  /**
+   * Reads from the replica, or from the primary if no replica is configured, or if the replica fails or was promoted.
+   */
   const onEither = async <T>(read: (db: Database) => T | Promise<T>): Promise<T> =>
     replica === undefined
       ? read(lists)
@@ -24,8 +26,8 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
     longReaders: new Set<string>(),
 
     /**
-     * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Returns
-     * undefined if there are more than `most` lines. One statement is enough, whereas `long` takes seven round trips.
+     * Returns the lines for `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Returns
+     * undefined for more than `most` lines. Sends a single statement, whereas `long` needs seven round trips.
      */
     async short(list: List, { mid, from, until }: Range, most: number): Promise<string[] | undefined> {
       const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }
@@ -37,7 +39,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
 
     /**
      * Yields any number of lines in batches at the reader's pace, from one snapshot and in constant memory. Stops
-     * immediately when `signal` aborts. Throws errors of the database.
+     * immediately when `signal` aborts. Throws the errors that the database returns.
      */
     async *long(list: List, { mid, from, until }: Range, signal: AbortSignal): AsyncGenerator<string[]> {
       const statement = list.copy(escapeLiteral(mid), secondsOf(from), secondsOf(until))
@@ -61,8 +63,8 @@ async function checkThatItFollows(replica: Database): Promise<void> {
 
 /**
  * Begins the transaction of a list. Sorting is off, so that PostgreSQL reads the list's index in order: a plan with a
- * sort sends nothing before the sort is complete, and PostgreSQL would choose one for a merchant with many rows or
- * without statistics. Time limits are off, because the reader sets the pace; the service itself disconnects slow
+ * sort sends nothing before the sort is complete, and PostgreSQL would choose such a plan for a merchant with many rows
+ * or without statistics. Time limits are off, because the reader sets the pace; the service itself disconnects slow
  * readers. The transaction is idle while a slow reader receives buffered rows after PostgreSQL has sent everything.
  */
 const BEGIN = `
@@ -73,7 +75,7 @@ const BEGIN = `
   set local idle_in_transaction_session_timeout = 0`
 
 /**
- * Yields lines of COPY, which takes less processor time than a query. Only closing the connection stops a COPY early,
+ * Yields lines from COPY, which needs less processor time than a query. Only closing the connection stops a COPY early,
  * because PostgreSQL obeys neither statement_timeout nor pg_cancel_backend while a slow reader receives nothing.
  */
 async function* copy(db: Database, statement: string, signal: AbortSignal): AsyncGenerator<string[]> {
@@ -104,16 +106,20 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
 }
 
 /**
- * Longest wait for bytes from PostgreSQL: otherwise a silent network interruption would block connection and reader.
+ * Longest wait for bytes from PostgreSQL. Without this limit, a silent network interruption would block the connection
+ * and the reader.
  */
 const SILENCE_MS = 5_000
 
-/** A cast, because pg's types lack the option `query_timeout`. */
+/** The type is cast, because pg's types lack the option `query_timeout`. */
 const IN_TIME = { query_timeout: SILENCE_MS } as object
 
 const inTime = (text: string) => ({ text, ...IN_TIME })
 
-/** Lines that are converted to JSON in one step. More lines would use more memory and block the event loop longer. */
+/**
+ * Number of lines that are converted to JSON in one step. More lines would use more memory and block the event loop
+ * longer.
+ */
 const LINES_PER_BATCH = 250
 
 /**

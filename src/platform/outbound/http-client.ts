@@ -15,14 +15,17 @@ export type CallKind = 'webhook' | 'return call'
 export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
 
 export type HttpRequest = {
-  /** The operator configures an acquirer's address, so it is not checked, and one connection serves several calls. */
+  /**
+   * The operator configures an acquirer's URL, so the service does not check the address, and one connection serves
+   * several calls.
+   */
   kind: CallKind | 'acquirer'
   url: string
-  /** By default POST for a webhook, GET for others. */
+  /** The default is POST for a webhook and GET for any other call. */
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   headers?: Readonly<Record<string, string>>
   body?: string
-  /** Limits for a response of an acquirer that is longer than usual. */
+  /** Limits for an acquirer's response that is longer than usual. */
   limit?: { ms: number; bytes: number }
   /** Aborting this signal cancels the call. */
   signal?: AbortSignal | undefined
@@ -32,11 +35,11 @@ export type HttpRequest = {
  * A response whose body is cut at a limit. A redirect is returned like any other response instead of being followed.
  */
 export type HttpResponse = {
-  /** 200 to 999: a merchant's server may send numbers that HTTP does not define. */
+  /** The HTTP status, 200 to 999, because a merchant's server may send numbers that HTTP does not define. */
   status: number
-  /** The header Retry-After, a number or a date, in seconds; at most a day. */
+  /** The Retry-After header, converted to seconds and limited to a day; undefined without a valid header. */
   retryAfterSeconds: number | undefined
-  /** The first characters of the body: one line of printable characters. */
+  /** The first characters of the body, as one line of printable characters. */
   text: string
   /** Headers and body are returned for calls to acquirers only. */
   headers?: IncomingHttpHeaders
@@ -44,37 +47,43 @@ export type HttpResponse = {
 }
 
 /**
- * `not allowed`: no connection was opened, because of the URL or its address. Other failed calls may have reached the
- * receiver.
+ * `not allowed` means that no connection was opened, because the URL or its address is not allowed. Any other failed
+ * call may have reached the receiver.
  */
 export type HttpFailure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
-  /** A text of the service, without the receiver's IP address and without text from its response. */
+  /** The service's own text, without the receiver's IP address and without text from the response. */
   text: string
-  /** True for a call to an acquirer if certainly no byte of its body was sent, so that it changed nothing. */
+  /** True for a call to an acquirer if certainly no byte of the body was sent, so the call changed nothing. */
   isUnsent?: true
 }
 
 export type HttpClient = ReturnType<typeof createOutboundClient>
 
-/** Time until a name's next address is tried. Node.js' default of 250 ms is too short for another continent. */
+/**
+ * Time after which the next address of the same name is tried. Node.js' default of 250 ms is too short for a server on
+ * another continent.
+ */
 const CONNECT_ATTEMPT_MS = 2_000
 /**
  * Longest headers of a response. A merchant's web page responds to return-URL callbacks, with headers as large as any
  * website's.
  */
 const HEADERS_BYTES = 16 * 1024
-/** Longest body read from a merchant. A longer body is cut by closing the connection, and the status is still valid. */
+/**
+ * Longest body that is read from a merchant. A longer body is cut by closing the connection, and the status is still
+ * valid.
+ */
 const MERCHANT_BYTES = 8 * 1024
 /**
- * Largest number of bytes read from one connection to a merchant: twice the longest response that the other limits
- * allow, with interim responses and a body in chunks of one byte. undici limits neither the reason phrase nor the
- * extension of a chunk.
+ * Largest number of bytes that are read from one connection to a merchant. The limit is twice the longest response that
+ * the other limits allow, including interim responses and a body in chunks of one byte. undici limits neither the
+ * reason phrase nor the extension of a chunk.
  */
 const CONNECTION_BYTES = 512 * 1024
-/** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut and is then invalid JSON. */
+/** Longest body that is read from an acquirer; a usual body has 2 kB. A longer body is cut and is then invalid JSON. */
 const ACQUIRER_BYTES = 64 * 1024
-/** Largest number of interim responses (status 1xx) to one call. A usual server sends at most one. */
+/** Largest number of interim responses (status 1xx) to one call. A usual server sends at most one interim response. */
 const INTERIM_RESPONSES = 10
 
 type Dependencies = {
@@ -87,7 +96,7 @@ type Dependencies = {
 /**
  * Sends every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
  * to a merchant resolves the name, checks every address, and connects only to the checked addresses, over its own
- * connection. No call follows a redirect or uses a proxy of the environment.
+ * connection. No call follows a redirect or uses a proxy from the environment variables.
  */
 export function createOutboundClient({ allowedNetworks, limits, now, resolve = resolveByDns }: Dependencies) {
   const judges = {
@@ -101,7 +110,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   /** Sends a request once. Never rejects, whatever the receiver does. */
   async function send(request: HttpRequest): Promise<HttpResponse | HttpFailure> {
     const ms = request.limit?.ms ?? (request.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
-    // One deadline for the whole call: undici's time-outs restart with each byte.
+    // A single deadline limits the whole call, because undici's time-outs restart with each byte.
     const end = new AbortController()
     const endLate = () => end.abort(new RequestError('timed out', `No complete response within ${ms / 1000} s`))
     const timer = setTimeout(endLate, ms)
@@ -142,11 +151,11 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 
   async function callMerchant(request: HttpRequest, kind: CallKind, url: URL, end: AbortController) {
     const { buildConnector, Client } = await loadUndici()
-    // The URL parser has turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
+    // The URL parser has already turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const addresses = isIP(host) === 0 ? await addressesOf(host, end.signal) : [host]
     rejectUnlessAllowed(addresses, url, kind)
-    // undici calls `lookup` for host names only. An IP address in the URL was checked above too.
+    // undici calls `lookup` for host names only. The code above has also checked an IP address in the URL.
     const lookup: LookupFunction = (_name, _options, done) => done(null, addresses.map(withFamily))
     const options = connectionOptions(limits.merchantMs, lookup)
     const open = buildConnector(options.connect)
@@ -170,7 +179,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       connect: {
         lookup,
         autoSelectFamily: true,
-        // If the time limit is short, half of it remains for a name's second address.
+        // If the time limit is short, half of the time remains for a name's second address.
         autoSelectFamilyAttemptTimeout: Math.min(CONNECT_ATTEMPT_MS, ms / 2),
         // Certificates are verified even if the environment sets NODE_TLS_REJECT_UNAUTHORIZED=0.
         rejectUnauthorized: true,
@@ -191,7 +200,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     return addresses.length > 0 ? addresses : fail()
   }
 
-  /** Throws if one of the addresses is not allowed, because the network decides which address is used. */
+  /** Throws if any of the addresses is not allowed, because the network decides which address is used. */
   function rejectUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
@@ -234,13 +243,17 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 }
 
 /**
- * undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export.
+ * undici is loaded at the first call, because loading undici would delay startup. In the bundle, undici has only a
+ * default export.
  */
 const loadUndici = async () => (await import('undici')).default
 
 const withFamily = (address: string) => ({ address, family: isIP(address) })
 
-/** A body that calls `onSend` when it is read: after the connection is opened, before the first byte is sent. */
+/**
+ * Returns a body that calls `onSend` when the body is read: after the connection is opened and before the first byte is
+ * sent.
+ */
 function sentBy(body: string, onSend: () => void): Readable {
   return Readable.from(
     (function* () {
@@ -267,19 +280,22 @@ function failureOf(error: unknown): HttpFailure {
     : { failure: 'connection failed', text: `The connection failed or was interrupted${wordOf(error)}` }
 }
 
-/** undici's errors for a response that is not HTTP. */
+/** Names of undici's errors for a response that is not HTTP. */
 const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 
 /**
- * The error's code, such as ` (ECONNREFUSED)`, which the operator can search for. Messages may contain the receiver's
- * address, except those of undici's parser and of SocketError.
+ * Returns the error's code, such as ` (ECONNREFUSED)`, for which the operator can search. Error messages may contain
+ * the receiver's address, except the messages of undici's parser and of SocketError.
  */
 function wordOf(error: unknown): string {
   const { name, code, message } = error as NodeJS.ErrnoException
   return ` (${[...OF_NO_HTTP, 'SocketError'].includes(name) ? message : (code ?? name)})`
 }
 
-/** Returns the error in a URL's text. Whether http and the address are allowed is checked when the URL is called. */
+/**
+ * Returns the error in a URL's text; undefined if the text is valid. Each call checks separately whether http and the
+ * address are allowed.
+ */
 export function urlError(text: string): string | undefined {
   const url = readUrl(text)
   if (url === undefined) return 'must be a URL, such as https://shop.example/webhooks'
@@ -305,7 +321,9 @@ async function readAtMost(body: AsyncIterable<Buffer>, bytes: number): Promise<B
   return Buffer.concat(chunks).subarray(0, bytes)
 }
 
-/** Retry-After is a number of seconds or a date (RFC 9110, section 10.2.3). */
+/**
+ * Converts a Retry-After header, which contains a number of seconds or a date (RFC 9110, section 10.2.3), to seconds.
+ */
 function secondsUntil(retryAfter: string, now: Date, most: number): number | undefined {
   const text = retryAfter.trim()
   // The pattern is checked first, because Date.parse reads even -5 as a date.

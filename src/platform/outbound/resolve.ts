@@ -1,9 +1,9 @@
 import { Resolver } from 'node:dns/promises'
 
 /**
- * Longest wait for a name server before the next one is tried; each round of all servers takes twice as long as the
- * previous one. Short enough that a call to an acquirer, which resolves names for 500 ms, reaches the second server if
- * the first one does not respond.
+ * Longest wait for a name server before the next server is tried. Each round of all servers takes twice as long as the
+ * previous round. The time is so short that a call to an acquirer, which resolves names for at most 500 ms, reaches the
+ * second server if the first server does not respond.
  */
 const TRY_MS = 200
 const TRIES = 4
@@ -16,12 +16,13 @@ export type Resolve = (name: string, signal: AbortSignal) => Promise<string[]>
 
 /**
  * Queries the DNS directly, without /etc/hosts and search domains. getaddrinfo has two threads for the whole process:
- * two names with unresponsive name servers would block every other look-up, such as that of the database's name.
+ * two names with unresponsive name servers would block every other look-up, such as the look-up of the database's name.
  */
 export const resolve: Resolve = async (name, signal) => {
   // localhost is not looked up (RFC 6761). A call is sent only if both addresses are allowed.
   if (/(^|\.)localhost\.?$/.test(name)) return ['127.0.0.1', '::1']
-  // Each name gets its own resolver, which can be cancelled without the others. Creating a resolver is cheap.
+  // Each look-up gets its own resolver, which can be cancelled without the other look-ups. Creating a resolver is
+  // cheap.
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES })
   signal.addEventListener('abort', () => resolver.cancel())
   const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])

@@ -28,8 +28,8 @@ import { cashfreeRefunds } from './refunds.ts'
 import { cashfreeSettled } from './settlements.ts'
 
 /*
- * Cashfree Payments, API version 2025-01-01. Written only from Cashfree's published OpenAPI document (orders,
- * payments, refunds, simulation) and guides (webhooks). Cashfree's order_id is the service's orderId.
+ * Cashfree Payments, API version 2025-01-01. This client is based only on Cashfree's published OpenAPI document
+ * (orders, payments, refunds, simulation) and guides (webhooks). Cashfree's order_id is the service's orderId.
  */
 
 export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
@@ -41,8 +41,8 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
     perMinute: 200,
     firstAfterMs: 20_000,
     pauseMs: 15_000,
-    // Ten pauses of a tenth of the time to pay reach the expiry. A long time to pay gets most checks in its first
-    // minutes.
+    // A pause is at most a tenth of the time to pay, and ten pauses of this length reach the expiry. If the time to pay
+    // is long, the first pauses are shorter, so that most checks are in the first minutes.
     pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 10, Math.max(90_000, ageMs)),
   },
   client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
@@ -50,8 +50,8 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
 }
 
 /**
- * A payment in a status response. Every field is optional, so that a payment with missing fields is reported as
- * unreadable.
+ * A payment in a status response from Cashfree. Every field is optional, so that a payment with missing fields is
+ * reported as unreadable.
  */
 const PaymentResponse = z.object({
   ...paymentFields,
@@ -72,7 +72,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     return order.order_status
   }
 
-  /** Returns the payments of an order, oldest first; `undefined` stands for an unreadable one. */
+  /** Returns the payments of an order, oldest first; `undefined` stands for an unreadable payment. */
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const response = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
     const message = 'Cashfree returned payments in an unknown format'
@@ -87,7 +87,8 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     ...cashfreeRefunds(request),
 
     async getPayments({ orderId, isOpen }, signal) {
-      // Cashfree allows four times as many order checks as payment checks. An ACTIVE order has no successful payment.
+      // An ACTIVE order has no successful payment, so its payments are not read. Cashfree allows four times as many
+      // order checks as payment checks.
       const early = isOpen ? await statusOf(orderId, signal) : undefined
       if (early === 'ACTIVE') return []
       const { response, payments } = await paymentsOf(orderId, signal)
@@ -108,7 +109,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 
     async check(signal) {
       // Requests an order that does not exist: Cashfree returns its own 404 for valid credentials, and 401 for invalid
-      // ones.
+      // credentials.
       const response = await request({ method: 'GET', path: 'orders/check-of-credentials' }, signal, [200, 404])
       if (codeOf(response) === undefined)
         throw notBelieved(response, "Cashfree's response is not in its own format: check CASHFREE_API_URL")
@@ -131,7 +132,7 @@ const UNPAID: readonly unknown[] = ['EXPIRED', 'TERMINATED', 'TERMINATION_REQUES
 /** Payment statuses that may still become successful. */
 const PENDING: readonly unknown[] = ['PENDING', 'NOT_ATTEMPTED', 'FLAGGED']
 
-/** Reads a payment of a status response. Returns undefined if it may be paid but is unreadable. */
+/** Reads a payment from a status response. Returns undefined for an unreadable payment that may have succeeded. */
 function readPayment(account: string, orderId: string, payment: z.output<typeof PaymentResponse>) {
   const { payment_status: status, payment_amount: amount, bank_reference: reference, cf_payment_id: id } = payment
   const isFailed = PAYMENT_ENDS.get(status) === 'FAIL'

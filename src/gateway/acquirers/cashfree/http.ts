@@ -11,7 +11,7 @@ import { createJsonRequest, failed, type JsonResponse, orAbsent, shortText } fro
 import { bankReference, isoTime, paymentId } from '../notification.ts'
 
 /**
- * Requests to Cashfree, and the fields shared by its responses and notifications. Numbers are read as text, see
+ * Requests to Cashfree, and the fields shared by its responses and notifications. Numbers are parsed as text, see
  * exact-json.ts.
  */
 
@@ -120,7 +120,7 @@ const REFUND_STATES = new Map<string, RefundStatus>([
   ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
 ])
 
-/** Fields of a refund in responses and notifications. */
+/** Fields of a refund in Cashfree's responses and notifications. */
 export const refundFields = {
   order_id: text(64),
   cf_refund_id: cashfreeId,

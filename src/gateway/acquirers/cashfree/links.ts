@@ -25,8 +25,8 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
   const name = accountName(NAME, settings.account)
 
   /**
-   * Creates the order at Cashfree. After a 409 it reads the existing order, because a proxy may have repeated the
-   * request.
+   * Creates the order at Cashfree. After a 409 response, reads the existing order, because a proxy may have repeated
+   * the request.
    */
   async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
     const { orderId, amount, expiresAt } = intent
@@ -47,7 +47,10 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
     throw notBelieved(response, 'Cashfree created an order that does not match the request', { orderId })
   }
 
-  /** Creates the link of an order. The request sends no credentials: the payment session authorises it. */
+  /**
+   * Creates the link of an order. The request contains no credentials, because the payment session authorises the
+   * request.
+   */
   async function requestLink(session: string, signal: AbortSignal | undefined) {
     const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
     const response = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
@@ -81,14 +84,18 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
 }
 
 /**
- * Cashfree accepts https addresses of at most 250 characters. Without one, it uses the address set in its dashboard.
+ * Cashfree accepts only https URLs of at most 250 characters. If the request has no URL, Cashfree uses the URL set in
+ * its dashboard.
  */
 function notifyUrl({ publicUrl, account }: CashfreeSettings): string | undefined {
   const url = `${publicUrl}${notificationPath(NAME, account)}`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
-/** Cashfree requires a customer identifier. It gets a hash, so that it does not learn the customer's name. */
+/**
+ * Cashfree requires a customer identifier. The service sends a hash, so that Cashfree does not learn the customer's
+ * name.
+ */
 function customerOf({ mid, customer: { mobile } }: Intent) {
   const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
   return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }

@@ -33,7 +33,7 @@ const RefundEvent = z.object({
 
 const part = (shape: z.core.$ZodLooseShape = {}) => z.looseObject(shape, errorText('must be an object')).nullish()
 
-/** The parts that an event may have. The service validates a part only if it uses it. */
+/** The parts that an event may have. The service validates only the parts that it uses. */
 const AnyEvent = z.object({
   type: z.string(errorText('must be text')).optional(),
   data: part({
@@ -50,7 +50,7 @@ const checkRefund = bodyCheck(RefundEvent)
 
 type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
 
-/** Returns undefined for an event that changes nothing, whose fields are not validated. */
+/** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { data } = checkEvent(fields) as Event
   const refund = data?.refund ?? data?.auto_refund
@@ -66,7 +66,7 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
   const { bank_reference: utr, cf_payment_id: paymentId, refund_type: type = 'MERCHANT_INITIATED' } = event
   const update = toRefundUpdate(event)
   // The refund_id of a refund created in Cashfree's dashboard does not have the format of the service's identifiers, so
-  // the refund is not one of the service.
+  // the service did not create the refund.
   const ourRefundId = (event.refund_id ?? '').toLowerCase()
   if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
   if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
@@ -79,7 +79,10 @@ const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUP
 const SIGNATURE =
   'Send x-webhook-signature: the base64 HMAC-SHA256 of x-webhook-timestamp followed by the body, without a separator'
 
-/** The fields stored of an unreadable notification. Other fields, and a reason in words, may contain customer data. */
+/**
+ * The fields that are stored from an unreadable notification. All other fields, and a reason in words, may contain
+ * customer data.
+ */
 const STORED = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
@@ -87,8 +90,8 @@ const STORED = [
 
 export const cashfreeNotifications = ({ account, notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
-  // Notifications are accepted at any age: Cashfree does not document whether a retry has a new time, and repeats
-  // change nothing.
+  // Notifications are accepted at any age, because Cashfree does not document whether a retry has a new time, and a
+  // repeated notification changes nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers

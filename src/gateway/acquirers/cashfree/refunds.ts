@@ -31,18 +31,21 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
   return {
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, note, isSecond } = order
-      // Cashfree's refund names only the order and returns its first payment, so a duplicate payment must not be sent.
+      // A refund request to Cashfree names only the order and refunds its first payment, so the service must not send
+      // the refund of a duplicate payment.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
       const path = `orders/${orderId}/refunds`
       const response = await request({ method: 'POST', path, body }, signal, [200, ...REJECTED])
       if (response.status === 200) return updateOf(response, order)
-      // Cashfree may reject a repeated request because the first one created the refund.
+      // Checks the refund's status, because Cashfree may reject a repeated request after the first request created the
+      // refund.
       const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(response)
-      // A 409 means that the refund exists, even if the status check above did not find it.
+      // A 409 is not a rejection: a 409 means that the refund exists, even if the status check above did not find the
+      // refund.
       const isRejected = code !== undefined && response.status !== 409
       if (isRejected) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
       throw notBelieved(response, `Cashfree's response ${response.status} leaves a refund without a final status`, {

@@ -8,11 +8,11 @@ import type { CashfreeRequest } from './http.ts'
 
 const PAGE_EVENTS = 1_000
 /**
- * 500 pages contain 500,000 events. A day has at most 432,000, because Cashfree accepts 200 orders and 100 refunds per
- * minute. With PAUSE_MS after each page, 500 pages take 17 minutes.
+ * Largest number of pages. 500 pages contain 500,000 events. A day has at most 432,000 events, because Cashfree accepts
+ * 200 orders and 100 refunds per minute. With PAUSE_MS after each page, 500 pages take 17 minutes.
  */
 const MOST_PAGES = 500
-/** Limits for one page: an event has 2 to 3 kB. */
+/** Time and size limits for one page. An event has 2 to 3 kB. */
 const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
 /** Pause between two pages: Cashfree allows 30 reconciliation calls per minute. */
 const PAUSE_MS = 2_000
@@ -107,10 +107,11 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const isReversal = REVERSED.includes(type) && event.sale_type !== 'CREDIT'
   const isDebit = isReversal || event.sale_type === 'DEBIT'
   const reported = event.event_settlement_amount ?? event.event_amount ?? 0
-  // Cashfree formats the amount of a debit with or without a minus sign.
+  // Cashfree formats the amount of a debit with or without a minus sign, so the sign is set here.
   const amount = isDebit ? -Math.abs(reported) : reported
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
-  // A pending refund or chargeback may already be deducted, so it becomes a settlement line too.
+  // A pending refund or chargeback may already be deducted, so the event becomes a settlement line even while the
+  // reversal is pending.
   const isLine = isReversal
     ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
@@ -131,7 +132,7 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
 }
 
 /**
- * The `utr` of a deduction: the bank reference of a refund, if known, otherwise Cashfree's identifier of the event.
+ * Names a deduction in its `utr`: the refund's bank reference if known, otherwise Cashfree's identifier of the event.
  */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
@@ -139,8 +140,9 @@ function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
 }
 
 /**
- * Fee and tax that this payout deducted, derived from the two amounts: negative if a refund returned them, 0 if they
- * are billed elsewhere. The settled amount plus both equals the amount that was paid or refunded.
+ * Fee and tax that this payout deducted, derived from the two amounts. Fee and tax are negative if a refund returned
+ * them, and 0 if Cashfree bills them separately. The settled amount plus fee and tax equals the amount that was paid or
+ * refunded.
  */
 function chargesOf({ event_amount: whole, ...event }: EventDetails, isReversal: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event

@@ -79,7 +79,8 @@ export const paymentNotification = operation({
 })
 
 /**
- * With `direct` the service creates the links, and the payee's bank sends notifications in the service's own format.
+ * With the acquirer `direct`, the service creates the links, and the payee's bank sends notifications in the service's
+ * own format.
  */
 export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
@@ -96,14 +97,14 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
 }
 
 /**
- * Maximum difference between signature time and current time. An older signature may be a replay; a later one shows a
- * wrong clock.
+ * Maximum difference between signature time and current time. An older signature may be a replay, and a later signature
+ * means that a clock is wrong.
  */
 const TOLERANCE_SECONDS = 300
 
 /**
- * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these bytes with one of `secrets`, at a
- * time within 5 minutes of `now`. Compares every secret with every v1, so that the duration reveals nothing.
+ * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs `body` with one of `secrets`, at a time
+ * within 5 minutes of `now`. Compares every secret with every v1, so that the duration reveals nothing.
  */
 function isSignedInTime(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
   if (typeof header !== 'string' || header.length > 1_024) return false

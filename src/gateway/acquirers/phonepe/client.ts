@@ -22,8 +22,9 @@ import { phonepeNotifications } from './notifications.ts'
 import { phonepeRefunds } from './refunds.ts'
 
 /*
- * PhonePe Payment Gateway, API v2, custom checkout. Written only from PhonePe's published pages, clients and skill
- * files. PhonePe's merchantOrderId is the service's orderId, its merchantRefundId the service's `ourRefundId`.
+ * PhonePe Payment Gateway, API v2, custom checkout. This client is based only on PhonePe's published pages, clients and
+ * skill files. PhonePe's merchantOrderId is the service's orderId. PhonePe's merchantRefundId is the service's
+ * `ourRefundId`.
  */
 
 export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
@@ -32,17 +33,18 @@ export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
     (expiryMinutes ?? SHORTEST_EXPIRY_MINUTES) < SHORTEST_EXPIRY_MINUTES ? EXPIRY_RULE : undefined,
   notifications: ({ phonepe: account }) => account && phonepeNotifications(account),
   /**
-   * PhonePe's newest document allows 15 status checks per order, 12 before and 3 after its expiry, and no limit per
-   * account.
+   * PhonePe's newest document allows 15 status checks per order, 12 before and 3 after its expiry, and states no limit
+   * per account.
    */
   statusCheckRules: {
-    // Webhooks, which anyone can send, must not use up the status checks after the expiry.
+    // The number is unlimited, because webhooks, which anyone can send, must not use up the status checks after the
+    // expiry.
     most: UNLIMITED,
     mostWhileWaiting: 12,
     firstAfterMs: 20_000,
     pauseMs: 10_000,
-    // Eight pauses of an eighth of the time to pay reach the expiry. A long time to pay gets most checks in its first
-    // minutes.
+    // A pause is at most an eighth of the time to pay, and eight pauses of this length reach the expiry. The first
+    // pauses are shorter, so that most checks are in the first minutes.
     pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 8, ageMs),
   },
   client: ({ phonepe: account }, http, elapsedMs) =>
@@ -62,8 +64,8 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
     },
 
     async check(signal) {
-      // Requests an order that does not exist: PhonePe rejects its name in its own format, and invalid credentials
-      // with 401.
+      // Requests an order that does not exist: PhonePe returns an error in its own format for valid credentials, and
+      // 401 for invalid credentials.
       const response = await find(request, 'payments/v2/order/check-of-credentials/status?details=true', signal)
       if (response) throw notBelieved(response, 'PhonePe returned an order that does not exist: check PHONEPE_API_URL')
     },
@@ -104,8 +106,8 @@ const Order = z.object({
 })
 
 /**
- * Returns every completed payment of a COMPLETED order, and the last attempt of a FAILED one; none of an order that
- * can still be paid. The order's state alone decides, because an attempt may fail in an order that is paid later.
+ * Returns every completed payment of a COMPLETED order, the last attempt of a FAILED order, and nothing for an order
+ * that can still be paid. The order's state alone decides, because an attempt may fail in an order that is paid later.
  * `account` is the acquirer account's name, `id` PhonePe's identifier of the order.
  */
 export function readPayments(
@@ -127,7 +129,7 @@ export function readPayments(
   })
   if (state === 'CREATED' || state === 'PENDING') return []
   const completed = attempts.filter((attempt) => attempt.state === 'COMPLETED')
-  // A wallet or a gift balance pays without a UTR; PhonePe's id then identifies the payment.
+  // A payment from a wallet or a gift balance has no UTR, so PhonePe's id identifies the payment.
   const paid =
     state === 'COMPLETED' && amount !== undefined
       ? completed
@@ -152,7 +154,7 @@ export function readPayments(
   return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
 }
 
-/** PhonePe's error codes by failure reason. Codes for cards and codes without a cause are omitted. */
+/** PhonePe's error codes by failure reason. Codes for cards and codes that name no cause are omitted. */
 const CODES: Partial<Record<FailureReason, string>> = {
   wrong_pin: 'INVALID_MPIN',
   pin_tries_exceeded: 'MPIN_LIMIT_BREACHED',
@@ -172,7 +174,7 @@ const CODES: Partial<Record<FailureReason, string>> = {
 
 /**
  * NPCI's code is the detailed code, or its part before the first `_`, as in `U16_NPCI_TXNRISK`. PhonePe's own code is
- * used if it names a cause.
+ * used if that code names a cause.
  */
 function failureOf({ errorCode, detailedErrorCode: detailed }: { errorCode?: unknown; detailedErrorCode?: unknown }) {
   const reasons = Object.entries(CODES) as [FailureReason, string][]

@@ -16,7 +16,10 @@ export type PhonepeRequest = (
   expected: readonly number[],
 ) => Promise<JsonResponse>
 
-/** Both times are in seconds since 1970. They replace `expires_in`, which PhonePe may return as null. */
+/**
+ * Both times are in seconds since 1970. The service reads these times instead of `expires_in`, which PhonePe may return
+ * as null.
+ */
 const LoggedIn = z
   .object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/), issued_at: z.int(), expires_at: z.int() })
   .refine(({ issued_at, expires_at }) => expires_at > issued_at)
@@ -37,7 +40,8 @@ export function createPhonepeRequest(
       throw failed('PhonePe', response, 'check PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION and PHONEPE_CLIENT_SECRET')
     }
     const created = readBody(LoggedIn, response, 'PhonePe returned a login without a token and its expiry')
-    // The lifetime uses PhonePe's clock alone. Tokens are renewed at half of it, as in PhonePe's own clients.
+    // The lifetime is the difference of two times from PhonePe's clock. Tokens are renewed after half of the lifetime,
+    // as in PhonePe's own clients.
     const lifeMs = (created.expires_at - created.issued_at) * 1000
     return { value: created.access_token, freshMs: lifeMs / 2, validMs: lifeMs }
   }
@@ -53,7 +57,7 @@ export function createPhonepeRequest(
   }
 }
 
-/** An identifier at PhonePe. */
+/** An identifier that PhonePe has assigned. */
 export const phonepeId = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/)
 
 const Rail = z
@@ -77,7 +81,7 @@ export const utrOf = (reported: readonly Rails[]) =>
     .flatMap(({ rail, splitInstruments = [] }) => [rail, ...splitInstruments.map((one) => one.rail)])
     .find((rail) => rail?.utr)?.utr
 
-/** Failure codes, treated as absent in an unknown format. */
+/** Failure codes. A code in an unknown format is treated as absent. */
 export const codeFields = { errorCode: z.unknown().optional(), detailedErrorCode: z.unknown().optional() }
 
 /** HTTP statuses with which PhonePe rejects a refund. A proxy's response with such a status is not a rejection. */
@@ -99,14 +103,14 @@ export async function find(
 }
 
 /**
- * Codes that do not prove a rejection: five documented codes for a name that PhonePe already has, and one for its
- * internal error.
+ * Codes that do not prove a rejection: five documented codes for a name that PhonePe already has, and one code for an
+ * internal error at PhonePe.
  */
 const NO_REJECTIONS =
   'ORDER_ALREADY_EXISTS INVALID_TRANSACTION_ID INVALID_MERCHANT_ORDER_ID DUPLICATE_TRANSACTION TXN_ALREADY_PROCESSED INTERNAL_SERVER_ERROR'
 
 /**
- * Whether PhonePe certainly changed nothing: its error has a code of its own, unlike a proxy's, and none of
- * NO_REJECTIONS.
+ * Whether PhonePe certainly changed nothing. The error must have one of PhonePe's own codes, unlike a proxy's error,
+ * and the code must not be in NO_REJECTIONS.
  */
 export const isRejection = (code: unknown) => code !== undefined && !NO_REJECTIONS.split(' ').includes(String(code))

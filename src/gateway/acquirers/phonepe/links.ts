@@ -38,7 +38,7 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       return { paymentLink: { ...names, reference }, payeeVpa }
     },
 
-    /** PhonePe cannot close an order, which ends only by its expiry. */
+    /** PhonePe has no call to close an order, so the order stays open until its expiry. */
     closeLink: async () => 'unknown',
   }
 }

@@ -20,7 +20,8 @@ const readRefund = bodyCheck(z.object({ merchantRefundId: text(63) }))
 type Event = { payload?: Fields | null }
 
 /**
- * Reads only which order or refund changed. SHA webhooks are unsigned, so the service checks the status at PhonePe.
+ * Reads only which order or refund changed. The body of an SHA webhook is unsigned, so the service then checks the
+ * status at PhonePe.
  */
 function readEvent(fields: Fields & Event): Notification | undefined {
   const { payload } = fields
@@ -36,7 +37,7 @@ const SIGNATURE =
 const HEX = /^[0-9a-f]{64}$/
 const bytesOf = (header: unknown) => (HEX.test(String(header)) ? Buffer.from(String(header), 'hex') : undefined)
 
-/** The fields stored of an unreadable notification. Other fields may contain customer data. */
+/** The fields that are stored from an unreadable notification. All other fields may contain customer data. */
 const STORED = [
   ...['event', 'payload', 'merchantId', 'merchantOrderId', 'orderId', 'state', 'amount'],
   ...['merchantRefundId', 'originalMerchantOrderId', 'refundId'],
@@ -45,7 +46,7 @@ const STORED = [
 export const phonepeNotifications = ({ notificationSecrets }: PhonepeSettings): Notifications => ({
   read: readEvent,
   requireSignature({ headers }, body) {
-    // Public receivers use two names for the header of HMAC webhooks; PhonePe's pages name none.
+    // Accepts both header names that public receivers of HMAC webhooks use, because PhonePe's pages name no header.
     const { 'x-phonepe-checksum-signature': named, 'phonepe-checksum-signature': signature = named } = headers
     if (isSigned(bytesOf(signature)?.toString('base64'), notificationSecrets, body)) return
     // An SHA webhook sends the hash of its secret, which never changes.

@@ -26,7 +26,8 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
     // PhonePe does not document its response to a repeated refund, so a refund is sent at most once.
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, isSecond } = order
-      // PhonePe's refund names only the order, so a duplicate payment must not be sent.
+      // A refund request to PhonePe names only the order, so the service must not send the refund of a duplicate
+      // payment.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
       const response = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REJECTED])
@@ -46,7 +47,7 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
 
 const REFUND_STATES = new Map<string, RefundStatus>([
   ['PENDING', 'PENDING'],
-  // PhonePe accepted the refund, which may still fail.
+  // CONFIRMED means that PhonePe accepted the refund, which may still fail.
   ['CONFIRMED', 'PENDING'],
   ['COMPLETED', 'SUCCESS'],
   ['FAILED', 'FAIL'],

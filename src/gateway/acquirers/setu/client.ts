@@ -10,8 +10,8 @@ import { setuNotifications } from './notifications.ts'
 import { setuRefunds } from './refunds.ts'
 
 /*
- * Setu UMAP. Written only from Setu's published OpenAPI document (dynamic QR, payments, refunds) and guides (login,
- * notifications). The guide setu.md describes a test in the sandbox.
+ * Setu UMAP. This client is based only on Setu's published OpenAPI document (dynamic QR, payments, refunds) and guides
+ * (login, notifications). The guide setu.md describes how to test in the sandbox.
  */
 
 export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
@@ -22,8 +22,8 @@ export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
   },
   notifications: ({ setu: account }) => account && setuNotifications(account),
   /**
-   * NPCI's operating circular 215 of 26 April 2025 allows members three status checks per payment, the first one 90 s
-   * after the start. Setu documents no limit per account.
+   * NPCI's operating circular 215 of 26 April 2025 allows members three status checks per payment, the first check 90 s
+   * after the start of the payment. Setu documents no limit per account.
    */
   statusCheckRules: {
     most: 3,
@@ -37,10 +37,10 @@ export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
     account && setuClient(account, createSetuRequest(account, http, elapsedMs)),
 }
 
-/** The format of a payee's UPI address at Setu, which rejects any other. */
+/** The format of a payee's UPI address at Setu. Setu rejects any other format. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
-/** UPI address of the sandbox's simulated customer. No bank assigns it. */
+/** UPI address of the sandbox's simulated customer. No bank assigns this address. */
 const SIMULATED_CUSTOMER = 'customer@thisisnobank'
 
 /** NPCI's code for insufficient funds, used by simulated failures. */
@@ -67,7 +67,7 @@ export function setuClient(
   async function getPayments({ orderId, paymentLink }: LinkedOrder, signal?: AbortSignal): Promise<PaymentReport[]> {
     const path = `payments/product-instances/${paymentLink.id}/last`
     const response = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
-    // Setu returns 404 until the first attempt to pay.
+    // Setu returns 404 until the first attempt to pay, so the order has no payments.
     if (response.status === 404) return []
     const last = readStatus(PaymentResponse, response, 'Setu returned a payment in an unknown format', orderId)
     if (last.status === 'initiated' || last.status === 'pending') return []

@@ -13,7 +13,10 @@ import { createToken, type Token } from '../token.ts'
 
 export const NAME = 'setu'
 
-/** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are left for slow requests. */
+/**
+ * A token is valid for 300 s. Setu advises renewal in the 4th minute. The service does not use a token in its last 10
+ * s, so that slow requests still arrive in time.
+ */
 const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
@@ -117,7 +120,7 @@ function failureOf(reason: unknown) {
   return readFailure([npciRespCode, npciErrCode], npciErrCategory === 'TD' ? 'bank_unavailable' : undefined)
 }
 
-/** Setu documents `crn` and `reason` of a refund as optional. */
+/** Fields of a refund. `crn` and `reason` are optional, because Setu documents both fields as optional. */
 export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
 
 type SetuRefund = z.output<z.ZodObject<typeof refundFields>> &

@@ -24,12 +24,12 @@ export function setuLinks(name: string, request: SetuRequest): Links {
         referenceId: orderId,
         transactionNote: transactionNote(intent.note),
       }
-      // An error with a code of Setu's own means that no QR was created.
+      // An error with one of Setu's own codes means that no QR code was created.
       const response = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
         throwUnmade((code) => code !== undefined),
       )
       const { data: created } = DynamicQr.safeParse(response.body)
-      // Rejects a link of another order even with equal payee and amount, because it would pay the other order.
+      // Rejects another order's link even if payee and amount are equal, because such a link would pay the other order.
       if (!created || (created.referenceId ?? orderId) !== orderId) {
         throw notBelieved(response, 'Setu created a QR that does not match the order', { orderId })
       }

@@ -17,7 +17,7 @@ import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefun
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
 
-/** The fields read from final payment events. Setu's customer data is never read. */
+/** The fields that are read from final payment events. Setu's customer data is never read. */
 const PaymentEvent = z
   .object({
     eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
@@ -37,9 +37,9 @@ const RefundEvent = z.object({
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
-/** Returns undefined for an event that changes nothing, whose fields are not validated. */
+/** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
-  // `String()` of an object could call its own toString, which may throw.
+  // Does not use `String()`, which would call an object's own toString, and that method may throw.
   const type = typeof fields.eventType === 'string' ? fields.eventType : ''
   if (Object.hasOwn(REFUND_EVENTS, type)) {
     const { eventType, ...refund } = checkRefund(fields)
@@ -53,7 +53,10 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
 
 const SIGNATURE = 'Send x-setu-signature: the base64 HMAC-SHA256 of the body'
 
-/** The fields stored of an unreadable notification. Other fields, and a reason in words, may contain customer data. */
+/**
+ * The fields that are stored from an unreadable notification. All other fields, and a reason in words, may contain
+ * customer data.
+ */
 const STORED = [
   ...Object.keys(PaymentEvent.shape),
   'eventId',
@@ -65,7 +68,8 @@ const STORED = [
 ].filter((name) => name !== 'reason')
 
 export const setuNotifications = ({ account, notificationSecrets }: SetuSettings): Notifications => ({
-  // A copied notification stays valid forever, because Setu's signature covers no time. Repeats change nothing.
+  // Setu's signature covers no time, so a copied notification stays valid forever. A repeated notification changes
+  // nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)

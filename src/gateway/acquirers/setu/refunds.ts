@@ -26,9 +26,12 @@ const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCC
 const REJECTED = [400, 404, 422]
 const ErrorResponse = z.object({ code: z.string().min(1), detail: z.unknown() })
 
-/** `getPayments` finds Setu's identifiers of a payment whose report had none. */
+/** `getPayments` finds Setu's identifiers of a payment whose report contained no identifiers. */
 export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['getPayments']): Refunds {
-  /** Finds Setu's identifiers of a payment whose report had none. Setu returns only the last payment of a link. */
+  /**
+   * Finds Setu's identifiers of a payment whose report contained no such identifiers. Setu returns only the last
+   * payment for a link.
+   */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
     const [last] = await getPayments(order, signal)
     const { id, txnId } = last?.names ?? {}
@@ -44,11 +47,13 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
   }
 
   return {
-    // Setu has no idempotency key for refunds and finds a refund only by its payment.
+    // Setu has no idempotency key for refunds and finds a refund only by its payment, so a repeated request could
+    // refund twice.
     async refund(order, signal) {
       const { ourRefundId, amount, note } = order
       const { merchantId } = order.paymentLink
-      // Without the payment's identifiers no refund is sent, so the error is marked as having changed nothing.
+      // A failed search for the payment's identifiers sends no refund, so the error is marked as having changed
+      // nothing.
       const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
       const remarks = transactionNote(note)
       const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
@@ -69,8 +74,8 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
         .refunds.flatMap((refund) => RefundResponse.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
-      // Setu may list a refund twice if the operator had it sent again. A success takes precedence, then a pending
-      // one.
+      // Setu may list a refund twice if the operator has requested another attempt. A successful refund takes
+      // precedence, then a pending refund.
       const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
       const update = byStatus.find((found) => found !== undefined)
       return update && { ...update, payment }
