@@ -8,16 +8,22 @@ import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { addResolved, type Sums } from './sums.ts'
 
 /**
- * Above this number of items or discrepancies of one merchant, only the first ones are listed, so that a missing settlement
- * file cannot exhaust memory.
+ * Largest number of items or discrepancies listed for one merchant, so that a missing settlement file cannot exhaust
+ * memory.
  */
 const MOST_LISTED = 100_000
 const LISTED_OF_MANY = 1_000
 
-/** Discrepancies of one kind that are not listed: their number, and the bank's debt from them in paise. */
+/**
+ * Discrepancies of one kind that are not listed: their number, and the amount in paise that the bank owes because of
+ * them.
+ */
 export type Unlisted = { kind: DiscrepancyKind; count: number; owed: Paise }
 
-/** The reconciliation of a merchant's days: sums of each day with movements, and discrepancies in date order. */
+/**
+ * The reconciliation of one merchant for a period: the sums of each day with movements, and the discrepancies in date
+ * order.
+ */
 export type Book = {
   form: FileForm
   byDay: Map<string, Sums>
@@ -31,12 +37,12 @@ export async function readBook(merchant: MerchantSnapshot, days: Days): Promise<
   return { form, byDay, ...list.end() }
 }
 
-/** Receives discrepancies in batches; `items` is the number of items being judged. */
+/** Receives discrepancies in batches. `items` is the number of items being judged. */
 type OnFound = (found: readonly Discrepancy[], items: number) => void
 
 /**
- * Judges these days of a merchant and passes the discrepancies to `onFound` in batches. `onFound` decides how many of them
- * remain in memory.
+ * Judges these days of a merchant and passes the discrepancies to `onFound` in batches. `onFound` decides how many
+ * discrepancies remain in memory.
  */
 export async function judgeDays(
   merchant: MerchantSnapshot,
@@ -53,8 +59,7 @@ export async function judgeDays(
   const report = (found: readonly Discrepancy[]) => {
     for (const { day, resolution, owed } of found) {
       if (resolution === null) sumsAt(byDay, day).differences += 1
-      // The operator has resolved the exception of the discrepancy, which also resolves the amount that no entry
-      // covers.
+      // The operator has resolved the exception of the discrepancy, so the amount that no entry covers is resolved too.
       else addResolved(sumsAt(byDay, day), -owed)
     }
     onFound(found, utrs.length)
@@ -66,7 +71,7 @@ export async function judgeDays(
   return { form, byDay }
 }
 
-/** Returns the UTRs of the items that may have discrepancies, in date order. */
+/** Returns, in date order, the UTRs of the items that may have discrepancies. */
 function utrsToJudge(
   uneven: readonly Uneven[],
   { isMissed }: JudgedDays,
@@ -82,7 +87,7 @@ function utrsToJudge(
     })
 }
 
-/** Lists discrepancies, and only counts those beyond the limit. */
+/** Creates a list that stores discrepancies up to a limit and only counts the others. */
 export function createList() {
   const discrepancies: Discrepancy[] = []
   const unlisted = new Map<DiscrepancyKind, Unlisted>()

@@ -7,23 +7,23 @@ import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../../platform/time.
 import { rowMoneyReader } from './row-money.ts'
 
 /**
- * One column of a settlement file. `read` returns the text for PostgreSQL, or undefined for an invalid field; `rule` is the
- * error message for people.
+ * One column in a settlement file. `read` returns the text for PostgreSQL, or undefined for an invalid field. `rule` is
+ * the error message for the operator.
  */
 type Column = {
   read: (field: string) => string | undefined
   rule: string
   optional?: boolean
   /**
-   * The kind of value that a layout converts from the bank's format before `read` parses it. Absent: `read` parses the field
-   * unchanged.
+   * The kind of value that a layout converts from the bank's format before `read` parses the field. If `written` is
+   * absent, `read` parses the field unchanged.
    */
   written?: 'time' | 'day' | 'status'
 }
 
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
 
-/** The amount is negative where the bank deducts money. A signed zero is rejected. */
+/** An amount is negative if the bank deducts money. A signed zero is rejected. */
 const SETTLED_AMOUNT = /^(?!-0+(?:\.0+)?$)-?[0-9]{1,12}(?:\.[0-9]{1,2})?$/
 
 const AMOUNT = {
@@ -53,7 +53,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // Stored UTRs of payments are in upper case and without leading zeros, so this column is normalized alike.
+  // Stored UTRs of payments are in upper case and have no leading zeros, so this column is normalized in the same way.
   payment_utr: {
     read: (field) => (UTR.test(field) ? unpadded(field.toUpperCase()) : undefined),
     rule: UTR_RULE,
@@ -75,9 +75,12 @@ const COLUMNS: Readonly<Record<string, Column>> = {
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
 export const SETTLEMENT_COLUMNS = NAMES
-/** Columns that identify the row or its payment. Each row fills at least one of them. */
+/** Columns that identify the row or its payment. Each row has a value in at least one of these columns. */
 export const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
-/** Columns that exist only in layouts: the sign of amounts, and the gross amount from which fees are deducted. */
+/**
+ * Columns that exist only in layouts: the sign of amounts, separate credit and debit amounts, and the gross amount from
+ * which fees are deducted.
+ */
 export const LAYOUT_COLUMNS: readonly string[] = ['sign', 'credit', 'debit', 'gross']
 export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
