@@ -85,9 +85,9 @@ export const LAYOUT_COLUMNS: readonly string[] = ['sign', 'credit', 'debit', 'gr
 export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
 /**
- * Returns the parser of settlement files, in the standard format or by `layout`. The error for an invalid row lists every
- * problem by the file's own column names and never repeats the row's content. `notes` returns remarks about the rows read, to
- * show to the operator.
+ * Returns the parser for settlement files in the standard format, or in the format that `layout` describes. The error
+ * for an invalid row lists every problem by the file's own column names and never repeats the row's content. `notes`
+ * returns remarks about the rows read, to show to the operator.
  */
 export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () => string[] } {
   const readers = layout && fieldReaders(layout)
@@ -125,7 +125,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
         if (copiedOf(name)?.startsWith('-')) errors.push(`${name} must not be negative unless amount is negative`)
     if (errors.length > 0) return { errors }
     if (copiedOf('amount') === '0') zeros += 1
-    // The rules reject every character that COPY's text format escapes, so no field needs escaping.
+    // No field needs escaping, because the rules reject every character that COPY's text format escapes.
     return { value: copied.join('\t') }
   }
 
@@ -149,7 +149,7 @@ const MONEY = ['amount', 'fee', 'tax'] as const
 const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
 const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
 
-/** Describes how rows of the bank's own file are distinguished from headings and totals. */
+/** Describes how to distinguish the rows in the bank's own file from headings and totals. */
 function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {
   const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
   const [[day = -1], [stated], references] = [
@@ -161,8 +161,8 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   const naming = placesOf(...NAMING_COLUMNS)
   return {
     names: columns.map(([, theirs]) => withoutMinus(theirs)),
-    // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both too, and is recognized
-    // by its status.
+    // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both, so the parser
+    // recognizes it by its status.
     isRow: (fields) =>
       isLikeDay(fields[day] ?? '') ||
       naming.some((at) => ONE_NAME.test(fields[at] ?? '')) ||
@@ -175,7 +175,7 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   }
 }
 
-/** Returns the parser and the rule of a column in the layout's format. */
+/** Returns the parser and the rule for a column in the layout's format. */
 function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {
   if (!layout || !readers) return { read, rule }
   if (name === 'mid' && layout.mid !== null) return { read: () => layout.mid as string, rule }
