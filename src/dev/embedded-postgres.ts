@@ -46,7 +46,7 @@ const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
 /** Fast settings without durability: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
-/** Long enough for crash recovery, which replays at most five minutes of WAL. */
+/** Time limit for the start of the server. It allows for crash recovery, which replays at most five minutes of WAL. */
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50
@@ -58,7 +58,7 @@ const CONNECT_TIMEOUT_MS = 2_000
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 const TRANSIENT_ERROR = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
-/** A process id above the highest one that Linux and macOS assign. */
+/** A process id above the highest id that Linux and macOS assign, so that no process has this id. */
 const NO_PROCESS = 2_147_483_647
 
 /**

@@ -35,8 +35,7 @@ function isInstalled() {
 function install() {
   // Messages go to stderr, because stdout is reserved for the output of FILE.
   console.error('Installing dependencies (npm ci) …')
-  // Installs development dependencies, such as tsx and PostgreSQL, even with NODE_ENV=production, because the checkout
-  // needs them.
+  // Installs development dependencies even with NODE_ENV=production, because a checkout needs tsx and PostgreSQL.
   const npmArgs = ['ci', '--include=dev']
   const npm = process.env.npm_execpath ?? ''
   const options = { cwd: root, encoding: 'utf8', maxBuffer: OUTPUT_LIMIT_BYTES }

@@ -112,8 +112,8 @@ ${pager(chapter, site)}
 }
 
 /**
- * Returns the list of the guide's chapters by task, and of the other guides. On a phone, the list is hidden until the
- * reader opens `details`.
+ * Returns the navigation: the guide's chapters by task, and links to the other guides. On a phone, the navigation is
+ * hidden until the reader opens `details`.
  */
 function chapterNavigation(current: string, { guides, titles }: TitledSite): Html {
   const guide = current.split('/')[0] as GuideName

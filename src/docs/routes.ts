@@ -69,7 +69,7 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
 /** Serves the operator documentation on the operator port, which only the operator can reach. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   siteRoutes(app, operatorSite(options), [])
-  // The former address of the operator guide in Markdown redirects to its first chapter.
+  // The former address of the operator guide in Markdown redirects to the guide's first chapter.
   app.get('/docs.md', async (_request, reply) => reply.redirect(`docs/${chaptersOf('operator')[0]}.md`, 308))
   serveAssets(app, ['operator.css'])
 }

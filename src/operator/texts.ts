@@ -19,8 +19,8 @@ const UNITS = [
 ] as const
 
 /**
- * Formats the time since `moment`, rounded down, such as `12 s`, `3 h` or `2 days`. A unit is used only from 2 upwards,
- * to limit the rounding error.
+ * Formats the time since `moment`, rounded down, such as `12 s`, `3 h` or `2 days`. A unit is used only for values of 2
+ * or more, to limit the rounding error.
  */
 export function ageText(moment: Date, now: Date): string {
   const ms = Math.max(0, now.getTime() - moment.getTime())
@@ -74,7 +74,10 @@ export const receivedText = (arrival: ArrivalCount['arrival']) =>
     arrival as string
   ] ?? arrival
 
-/** Describes the payouts of the last month by their state in bank statements, and names the command that lists them. */
+/**
+ * Describes the payouts of the last month by their state in bank statements, and names the command that lists these
+ * payouts.
+ */
 export function arrivalsText(counts: readonly ArrivalCount[]): string {
   const texts = counts.map(
     ({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${toIndianRupees(net)})`,
@@ -135,7 +138,7 @@ export function recentBalanceText(balance: RecentBalance | undefined): string {
   return carriedForward === 0 || open.count > 0 ? days : `${days}, none of it due yet`
 }
 
-/** Describes the open discrepancies of all days and names the command that lists them. */
+/** Describes the open discrepancies of all days, and names the command that lists these discrepancies. */
 export function openDifferencesText(balance: RecentBalance | undefined): string {
   if (balance === undefined) return 'not available yet: run ops reconcile differences'
   const { count, owed, oldest } = balance.open

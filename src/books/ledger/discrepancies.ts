@@ -4,8 +4,8 @@ import { dayText } from '../../platform/time.ts'
 import { groupBy } from './match-deductions.ts'
 
 /**
- * Maps each kind of discrepancy to the name under which the database stores the kind. Stored names never change:
- * discrepancy ids are hashes of them, and resolutions and closed months refer to discrepancies by id.
+ * Maps each kind of discrepancy to the name under which the database stores the kind. Stored names never change,
+ * because discrepancy ids are hashes of stored names, and resolutions and closed months refer to discrepancies by id.
  */
 export const STORED_KINDS = {
   'missing settlement': 'not settled',

@@ -87,7 +87,7 @@ export function matchDeductions(
     return sumOf(ofPayment) === -gross ? ofPayment : []
   })
   for (const ofPayment of byPayment.values()) for (const { refundId } of nettedOf(left(ofPayment))) netted.add(refundId)
-  // A refund recorded one day after the deduction fits too, because the service checks the status of a refund only
+  // Accepts refunds recorded up to one day after the deduction, because the service checks the status of a refund only
   // every few hours.
   const openTo = ({ isNamed, day }: Deduction) =>
     isNamed ? [] : left(refunds).filter((refund) => refund.day <= addDays(day, 1))

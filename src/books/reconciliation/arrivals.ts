@@ -211,7 +211,7 @@ export async function transfersTo(
       })
     }
   }
-  // Amounts with a merchant are skipped, because the `net` of the merchant's payout already includes them.
+  // Skips amounts with a merchant, because the `net` of the merchant's payout already includes these amounts.
   for (const rest of rests.filter(({ mid }) => mid === null)) {
     const transfer = transfers.get(keyOf(rest))
     if (transfer) transfer.expected += amountOf(rest)

@@ -16,7 +16,7 @@ const LISTED_OF_MANY = 1_000
 
 /**
  * Discrepancies of one kind that are not listed: their number, and the amount in paise that the bank owes because of
- * them.
+ * these discrepancies.
  */
 export type Unlisted = { kind: DiscrepancyKind; count: number; owed: Paise }
 
@@ -59,7 +59,8 @@ export async function judgeDays(
   const report = (found: readonly Discrepancy[]) => {
     for (const { day, resolution, owed } of found) {
       if (resolution === null) sumsAt(byDay, day).differences += 1
-      // The operator has resolved the exception of the discrepancy, so the amount that no entry covers is resolved too.
+      // The operator has resolved the exception of the discrepancy, which also resolves the amount that no entry
+      // covers.
       else addResolved(sumsAt(byDay, day), -owed)
     }
     onFound(found, utrs.length)
@@ -108,7 +109,7 @@ export function createList() {
   }
 }
 
-/** Reads the entries that resolve discrepancies of these days. */
+/** Reads the entries that resolve discrepancies dated on these days. */
 export const readEntries = query<Entry, Days & { mid: string; known: Date }>(`
   select difference_id, day, kind, order_id, utr, settlement_utr, amount_paise as amount, reason
     from difference_resolutions

@@ -46,9 +46,9 @@ const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: D
    group by mid`)
 
 /**
- * Returns ranges of days until `to` on which the merchant may have open discrepancies: days of discrepancies that were
- * open when the month was closed, days of items that have changed since the close, and days that were not judged at the
- * close.
+ * Returns ranges of days until `to` on which the merchant may have open discrepancies. The ranges contain days of
+ * discrepancies that were open when the month was closed, days of items that changed after the month was closed, and
+ * days that were not judged yet when the month was closed.
  */
 export async function daysSince(
   merchant: MerchantSnapshot,
@@ -81,10 +81,10 @@ const daysFrom = (from: string, to: string) =>
   Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))
 
 /**
- * Returns the days before :end on which the merchant may have open discrepancies: days of discrepancies that were open
- * when the month was closed, and days of items with a movement that was recorded, replaced, reported or resolved after
- * the close. Movements dated :end or later are included, because they may name a payment that an earlier payout by
- * totals included.
+ * Returns the days before :end on which the merchant may have open discrepancies. The result contains days of
+ * discrepancies that were open when the month was closed, and days of items with a movement that was recorded,
+ * replaced, reported or resolved after the month was closed. Movements dated :end or later are included, because they
+ * may name a payment that an earlier payout by totals included.
  */
 const CHANGED_DAYS = query<
   { day: string },

@@ -152,7 +152,7 @@ const CHANGES = query<
   LedgerChange,
   { mid: string; known: Date; closedAt: Date; explained: readonly string[]; end: Date; to: string }
 >(`
-  -- Materialized, because Citus would otherwise search for a merchant's movements on the shard of unknown orders.
+  -- Materialized, because Citus would otherwise search for the movements of a merchant on the shard of unknown orders.
   with reported as materialized (
     select day, kind, utr, order_id, amount_paise, received_at, resolved_at, exception_id
       from money_exceptions

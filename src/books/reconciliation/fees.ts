@@ -12,7 +12,7 @@ export type ExcessFee = {
   mid: string
   day: string
   settlementUtr: string
-  /** UTR and order of the payment; null if the line names no known payment. */
+  /** UTR and order id of the payment; both are null if the line names no known payment. */
   utr: string | null
   orderId: string | null
 } & Record<'gross' | 'fee' | 'tax' | 'allowed' | 'excess', Paise>

@@ -7,7 +7,7 @@ import type { Snapshot, UnknownOrder } from './snapshot.ts'
 /** Facts about one merchant in a snapshot that are the same for every period. */
 export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
   MerchantFacts & {
-    /** Exceptions for unknown orders whose UTR appears in a settlement line of the merchant. */
+    /** Exceptions for unknown orders whose UTR appears in one of the merchant's settlement lines. */
     unknownOrders: readonly UnknownOrder[]
   }
 
@@ -31,7 +31,7 @@ const FAILURE = 'failure after success'
 /** Number of items that each query reads. */
 const ITEMS_READ = 500
 
-/** Yields all facts about these UTRs of the merchant, in batches of `ITEMS_READ`. */
+/** Yields all facts about the merchant's items with these UTRs, in batches of `ITEMS_READ`. */
 export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string[]): AsyncGenerator<Item[]> {
   const of = { refundsOf: groupBy(merchant.refunds, ({ utr }) => utr), ...explanationsOf(merchant) }
   for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ), of)

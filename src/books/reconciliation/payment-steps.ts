@@ -5,7 +5,7 @@ import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import type { NotifiedMerchant, PaymentChange, PaymentHistory, SettledPayment } from './payment-history.ts'
 
-/** One step in a payment's history; `by` is the party that reported or caused it. */
+/** One step in a payment's history. `by` is the party that reported or caused the step. */
 export type Step = { at: Date; what: string; by: string | null }
 
 /**

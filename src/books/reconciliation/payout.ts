@@ -84,7 +84,6 @@ const readRows = plannedQuery<PayoutRow, Filter>(`
      and (s.recorded_at <= :known) is true and s.replaced_at > :known
    order by s.mid, s.at, s.utr`)
 
-/** Reads payments by UTR. */
 const readUnsettled = plannedQuery<PaymentOfSum, { mid: string; utrs: string[] }>(`
   select p.mid, p.day, p.order_id, i.merchant_order_id, item as utr, p.amount_paise as paid
     from ledger p

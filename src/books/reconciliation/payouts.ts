@@ -37,7 +37,7 @@ export type PayoutLine = {
   net: Paise
 }
 
-/** Returns the payouts of these days to one merchant, oldest first. */
+/** Returns the payouts to one merchant on these days, oldest first. */
 export async function payoutsOf(
   { client, known }: Snapshot,
   mid: string,

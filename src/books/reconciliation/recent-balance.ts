@@ -33,8 +33,8 @@ const LONGEST_MS = 10_000
 
 /**
  * Returns whether yesterday balances, together with the days whose payouts were expected yesterday. Also summarizes the
- * open discrepancies of all days. Returns undefined if this takes too long or if too many merchants have movements;
- * closing months reduces the time. Writes nothing, so the service's database role suffices.
+ * open discrepancies of all days. Returns undefined if the calculation takes too long or if too many merchants have
+ * movements; closing months makes the calculation faster. Writes nothing, so the service's database role suffices.
  */
 export async function balanceUntilYesterday(
   db: Database,

@@ -32,7 +32,9 @@ export async function storeChanges(
 type Changeable = { status: SettlementStatus } & Record<'fee' | 'tax', Paise | null> &
   Record<'payment_utr' | 'account' | 'value_date', string | null>
 
-/** Fields that a later import may fill if earlier ones left them empty. A stored value is never overwritten. */
+/**
+ * Fields that a later import may fill if earlier imports left these fields empty. A stored value is never overwritten.
+ */
 const ADDED = ['fee', 'tax', 'payment_utr', 'account', 'value_date'] as const
 
 type Difference = {
@@ -54,8 +56,8 @@ type Difference = {
 
 /**
  * Returns, in file order, the rows that differ from the stored settlement. Also returns rows for PENDING settlements,
- * because an earlier row in the batch may have changed the settlement, and rows whose settlement was stored by an
- * import that is not in `bases` yet.
+ * because an earlier row in the batch may have changed the settlement. Also returns rows whose settlement was stored by
+ * an import that is not in `bases` yet.
  */
 async function findDifferences(client: Queryable, { importId, account, bases }: Changing): Promise<Difference[]> {
   // Forces an index lookup for each row: with a sequential scan per batch, PostgreSQL would read a table of millions of

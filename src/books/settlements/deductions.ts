@@ -4,7 +4,7 @@ import type { Paise } from '../../platform/money.ts'
 
 /**
  * Rows with a negative amount, by which the bank deducts money from a payout. A row may repeat its payment's UTR, which
- * already identifies the settlement of the payment. The import stores such a row under the same UTR followed by `R1`,
+ * already identifies the settlement of the payment. The import stores this row under the same UTR followed by `R1`,
  * `R2` and so on. Only the end of the file shows which rows repeat a UTR, so deductions wait in the temporary table
  * `deductions`.
  */

@@ -61,9 +61,9 @@ const VERSION =
   )
 
 /**
- * The first half of a statement that stores the state of settlements `s` before import $1, or its undo, replaces them
- * at time $2. The caller adds the `from` clause. The next version is valid from $2. If the import waited for another
- * import and so began earlier, the next version is valid from the time of the previous version.
+ * The first half of a statement that stores the previous state of the settlements `s`. Import $1, or its undo, replaces
+ * the settlements at time $2. The caller adds the `from` clause. The next version is valid from $2. If the import
+ * waited for another import and so began earlier, the next version is valid from the time of the previous version.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by_import_id, undone)

@@ -63,7 +63,7 @@ type NamingRow = {
   paymentUtr: string | null
   orderId: string | null
   paymentId: string | null
-  /** The UTR assigned to a row without `utr` until its payment is known. */
+  /** The UTR that a row without `utr` gets until its payment is known. */
   ownUtr: string
   facts: Fact[]
 }
@@ -109,13 +109,13 @@ const ORDER_AS_UTR = 'utr or payment_utr contains an orderId, which is not a UTR
 const FOREIGN_ORDER = 'order_id belongs to another merchant: correct mid or order_id'
 const TWO_PAYMENTS = 'acquirer_payment_id and the UTR belong to different payments: check both columns'
 
-/** Stored references of payments have no leading zeros. */
+/** Removes leading zeros, because stored references of payments have none. */
 const REFERENCE = UNPADDED('upper(coalesce(i.payment_utr, i.utr))')
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 
 /**
  * Looks up payments by their own UTR only if the row may name a payment other than the payment of the row's UTR. A
- * reference that several payments share identifies none of them.
+ * reference that several payments share identifies none of these payments.
  */
 const REFERENCES = `
   select i.line, 'reference', p.utr, p.order_id, null

@@ -71,7 +71,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     if (balance === undefined && written !== '') errors.push(`${called('balance')} ${RUPEES_RULE}`)
     if (isTooLarge(balance ?? 0)) errors.push(`${called('balance')} ${LARGE_RULE}`)
     if (day === undefined || amount === undefined || errors.length > 0) return { errors }
-    // A line without amount and balance moves no money.
+    // A line without amount and balance moves no money, so it is not part of the balance chain.
     if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
     if (amount > 0) {
       moved.credits += 1

@@ -4,9 +4,9 @@ import type { Paise } from '../../platform/money.ts'
 import { comparable } from './references.ts'
 
 /**
- * A credit in a statement for these merchants' bank account. `references` are normalized. `matchedPayout` is the payout
- * that an operator has assigned to the credit. `matchedElsewhere` lists payouts assigned to lines with the same day and
- * amount in other statements, because these lines may be the same credit. Both are normalized too. `amount` is in
+ * A credit in a statement for these merchants' bank account. `matchedPayout` is the payout that an operator has
+ * assigned to the credit. `matchedElsewhere` lists payouts assigned to lines with the same day and amount in other
+ * statements, because these lines may be the same credit. All three kinds of references are normalized. `amount` is in
  * paise.
  */
 export type Credit = {

@@ -180,7 +180,8 @@ form.addEventListener('keydown', (event) => {
 })
 addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
-  // In an input field, such as a field in the API reference, the key types a character.
+  // In an input field, such as a field in the API reference, the shortcut key types a character instead of opening the
+  // search.
   if (event.composedPath()[0].matches?.('input, textarea, select, [contenteditable]')) return
   event.preventDefault()
   input.focus()

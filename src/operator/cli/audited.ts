@@ -28,7 +28,7 @@ export async function runAudited(
   const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['created'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
 
-  // Throws if the database has an incompatible earlier version, because the audit must not write to such a database.
+  // Throws if the database has an incompatible earlier version, because the audit must not write to that database.
   await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {

@@ -25,7 +25,7 @@ export type Context = {
 /** `change` runs work in the command's transaction. Commands with their own transactions do not call `change`. */
 export type ChangingContext = Context & { change: Change }
 
-/** `client` is the connection of the transaction. */
+/** `client` is the database connection that runs the transaction. */
 type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {

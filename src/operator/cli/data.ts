@@ -6,8 +6,8 @@ import { type Paise, toDecimalText, toJsonNumber } from '../../platform/money.ts
  */
 
 /**
- * An amount in a cell. In JSON, the amount is decimal text in rupees, or with `asNumber` a number, as in the merchant
- * API.
+ * An amount in a cell. In JSON, the amount is a decimal string in rupees, or with `asNumber` a number, as in the
+ * merchant API.
  */
 export class Money {
   readonly paise: Paise
@@ -106,7 +106,7 @@ export class TableData {
 
 type Rows<R> = Iterable<R> | AsyncIterable<R>
 type Row<C extends string> = Record<Names<C>, Cell>
-/** The union of the names in a list: `'mid' | 'fee'` for `'mid, ₹fee'`. */
+/** The union of the column names in a list: `'mid' | 'fee'` for `'mid, ₹fee'`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}`
   ? Names<Name> | Names<Rest>
   : S extends `₹${infer Name}` | `Σ${infer Name}`

@@ -21,7 +21,7 @@ export function writeCsv(data: Data, forExcel: boolean): AsyncIterable<string> {
       string: (cell) => (forExcel && IDENTIFIER.test(cell) ? { value: `="${cell}"`, escape_formulas: false } : cell),
     },
   })
-  // Ignores errors here, because the reader of `csv` also receives them.
+  // Ignores errors here, because the reader of `csv` also receives every error.
   pipeline(recordsOf(data), csv, () => undefined)
   return csv.setEncoding('utf8')
 }

@@ -17,7 +17,7 @@ export async function* writeText(data: Data): AsyncGenerator<string> {
 async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGenerator<string> {
   let [isFirst, gap] = [true, '']
   for await (const part of parts) {
-    // Rows printed as lines belong to the heading above them, so no empty line separates them.
+    // Rows printed as lines follow the heading above without an empty line.
     if (!isFirst) gap = part instanceof TableData && part.views.line ? '' : '\n'
     for await (const chunk of writeText(part)) {
       yield gap + chunk

@@ -38,8 +38,8 @@ begin
   -- By default, every role may create large objects, which can also fill the disk.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
-  -- By default, every role may connect to these two databases and fill the disk from them. Other existing roles, such as a role
-  -- that monitors the server, keep the right to connect. Roles created later need a grant.
+  -- By default, every role may connect to these two databases and use the connection to fill the disk. Other existing roles, such
+  -- as a role that monitors the server, keep the right to connect. Roles created later need a grant.
   for statement in
     with open_to_all as (
       select datname
