@@ -46,7 +46,7 @@ const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
 /** Fast settings without durability: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
-/** Time limit for the start of the server. It allows for crash recovery, which replays at most five minutes of WAL. */
+/** Time limit for the start of the server, which may include crash recovery from at most five minutes of WAL. */
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50

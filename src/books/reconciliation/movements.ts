@@ -31,7 +31,7 @@ export type MovementKind =
 export type MoneyMovement = {
   day: string
   kind: MovementKind
-  /** The service's `orderId`, and below it the merchant's own `order_id`. Both are null if no order is known. */
+  /** The service's `orderId`; null if no order is known. `merchantOrderId` is the merchant's own `order_id`. */
   orderId: string | null
   merchantOrderId: string | null
   /** UTR of the payment, `refundId`, bank reference of the payout, or id of the discrepancy or exception. */

@@ -23,8 +23,8 @@ export type PaymentHistory = Pick<
   bankReference: string | null
   acquirer: string
   /**
-   * The acquirer's order id, the `tr` in the acquirer's link, and the number of status checks; null if the service
-   * builds the links itself.
+   * The acquirer's order id. `acquirerReference` is the `tr` in the acquirer's link, and `enquiries` is the number of
+   * status checks. All three are null if the service builds the links itself.
    */
   acquirerId: string | null
   acquirerReference: string | null
@@ -44,7 +44,7 @@ export type PaymentChange = {
   reason: ReportSource | 'merchant'
   toldBy: string | null
   note: string | null
-  /** Failure reason of the attempt, and the bank's failure code; null if not reported. */
+  /** Failure reason of the attempt, null if not reported. `failureCode` is the bank's code for the failure. */
   failureReason: string | null
   failureCode: string | null
   changedAt: Date

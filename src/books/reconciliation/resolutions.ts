@@ -19,7 +19,7 @@ export async function enterResolution(
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
   const { owed, entries, kind, ...about } = discrepancy
-  // The acquirer has paid a short payout in full, so resolving it does not change the acquirer's debt.
+  // The acquirer has paid a short payout in full, so resolving the discrepancy does not change the acquirer's debt.
   const moved = kind === 'short payout' ? 0 : -owed
   return (
     (await insertEntry(db, { ...about, kind: STORED_KINDS[kind], entry: entries + 1, moved, reason, by, now, as }))

@@ -98,9 +98,9 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
 type Changed = Changeable & { mid: string; utr: string }
 
 /**
- * Separates the rows that change a settlement from the rows that contradict it, which become `errors`. `changed`
- * contains each settlement once, in the state after its last row. `updated` is the number of rows that change a
- * settlement, and `today` is the day of the import.
+ * Separates the rows that change a settlement from the rows that contradict the stored settlement, which become
+ * `errors`. `changed` contains each settlement once, in the state after its last row. `updated` is the number of rows
+ * that change a settlement, and `today` is the day of the import.
  */
 function separateChanges(
   differences: Difference[],

@@ -162,7 +162,7 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   return {
     names: columns.map(([, theirs]) => withoutMinus(theirs)),
     // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both, so the parser
-    // recognizes it by its status.
+    // recognizes an unpaid row by its status.
     isRow: (fields) =>
       isLikeDay(fields[day] ?? '') ||
       naming.some((at) => ONE_NAME.test(fields[at] ?? '')) ||

@@ -24,7 +24,7 @@ import type { Paise } from '../../platform/money.ts'
  */
 export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross']
 
-/** The amounts in one row. `fee` or `tax` is undefined if the row does not state it. */
+/** The amounts in one row, in paise. An undefined `fee` or `tax` means that the row states none. */
 export type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | undefined }
 
 /**

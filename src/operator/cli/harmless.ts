@@ -1,7 +1,7 @@
 /**
- * Characters with which untrusted text could control a terminal or hide: control and format characters, lone
- * surrogates, and line and paragraph separators. Line breaks are excluded, and so are the joiners that Indian names
- * need.
+ * Characters with which untrusted text could control a terminal or hide parts of itself: control and format characters,
+ * lone surrogates, and line and paragraph separators. Line breaks are excluded, and so are the joiners that Indian
+ * names need.
  */
 const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 

@@ -23,7 +23,10 @@ export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
   now: Date
-  /** Counts for each hour of today so far, oldest first; below, counts for each of the last days including today. */
+  /**
+   * Counts for each hour of today so far, oldest first. `days` has the counts for each of the last days, including
+   * today.
+   */
   hours: readonly Counted[]
   days: readonly Counted[]
   /** Whether the last count of orders failed. The next refresh counts again. */
