@@ -1,5 +1,5 @@
-// node src/dev/build.mjs [FOLDER], called by `npm run build`, bundles the service and the operator commands with their
-// libraries into FOLDER (default dist), because a bundle starts faster than hundreds of files.
+// `node src/dev/build.mjs [FOLDER]` bundles the service and the operator commands with their libraries into FOLDER
+// (default: dist). `npm run build` calls this script. A bundle starts faster than hundreds of files.
 import { spawnSync } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
@@ -18,23 +18,23 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response, which loads fetch and delays the
-  // start.
+  // Defines `navigator`, which Node.js 20 lacks. Without it, pg detects Cloudflare by a Response, which loads fetch and
+  // delays startup.
   define: {
     navigator: JSON.stringify({ userAgent: 'Node.js' }),
     BUILD_COMMIT: JSON.stringify(commitOfBuild()),
   },
   external: [
     'pg-native',
-    // The build renders the chapters below, so the service does not need the renderer.
+    // The build renders the chapters below, so the built service does not need the renderer.
     './src/docs/render-chapter.ts',
     // Fastify needs these packages only for JSON Schemas, which the service does not use (NO_JSON_SCHEMA), and for
-    // `inject`. In the bundle they would delay the start.
+    // `inject`. In the bundle, these packages would delay startup.
     '@fastify/ajv-compiler',
     '@fastify/fast-json-stringify-compiler',
     'light-my-request',
   ],
-  // CommonJS libraries call `require` for Node.js modules, and an ES module has no `require`.
+  // CommonJS libraries call `require` for Node.js modules, but an ES module has no `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
   },
@@ -61,7 +61,7 @@ await build({
 })
 cpSync('node_modules/minisearch/LICENSE.txt', `${folder}/ui/minisearch.LICENSE`)
 
-// An image is built without the repository, so its build passes COMMIT.
+// The build of a Docker image has no repository, so it passes the commit in COMMIT.
 function commitOfBuild() {
   const git = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' })
   return process.env.COMMIT || git.stdout?.trim() || 'unknown'

@@ -5,8 +5,8 @@ import { createServer } from 'node:net'
 const FIRST_FREE_PORT = 3002
 
 /**
- * Exits with one message if another program listens on a port of the service. Runs before the database starts, so that
- * no database server is left running.
+ * Exits with one message if another program listens on a port that the service needs. Call it before the database
+ * starts, so that no database server is left running.
  */
 export async function exitIfPortsAreBusy(): Promise<void> {
   const { HOST, PORT, OPS_HOST, OPS_PORT, npm_lifecycle_event: script } = process.env
@@ -24,7 +24,10 @@ export async function exitIfPortsAreBusy(): Promise<void> {
   process.exit(1)
 }
 
-/** Whether another program listens on the port. The service itself reports every other error of a port or host. */
+/**
+ * Returns whether another program listens on the port. The service itself reports every other error about a port or
+ * host.
+ */
 async function isBusy(host: string, port: number): Promise<boolean> {
   const server = createServer().listen({ host, port })
   try {

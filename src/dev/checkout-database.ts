@@ -5,20 +5,23 @@ import { fileURLToPath } from 'node:url'
 import { migrate } from '../platform/db/migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
-/** Reads `.env` as Docker Compose does: a variable of the environment takes precedence over the file. */
+/** Reads `.env` in the same way as Docker Compose: an environment variable takes precedence over the file. */
 export function readEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile()
 }
 
-/** Whether to use the checkout's own database: outside production, if no variable names another one. */
+/**
+ * Returns whether to use the checkout's own database: outside production, if no environment variable names another
+ * database.
+ */
 export function needsCheckoutDatabase(): boolean {
   const { DATABASE_URL, DATABASE_URL_FILE, NODE_ENV } = process.env
   return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
 }
 
 /**
- * Starts the checkout's PostgreSQL server unless it is running, migrates the database and sets DATABASE_URL. Stops the
- * server at exit.
+ * Starts the checkout's PostgreSQL server unless the server is already running, migrates the database and sets
+ * DATABASE_URL. Stops the server at exit.
  */
 export async function useCheckoutDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   try {
@@ -35,7 +38,7 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
 }
 
 /**
- * The folder of the checkout's database: `.database` in the checkout. For root the folder is elsewhere, because
+ * Returns the folder of the checkout's database: `.database` in the checkout. Root uses a different folder, because
  * PostgreSQL's unprivileged user may lack access to the home directory that contains the checkout.
  */
 function checkoutDirectory(): string {

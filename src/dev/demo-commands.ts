@@ -2,8 +2,8 @@ import { type Demo, SETTLED_MONTH } from './demo.ts'
 import type { DemoWebhook } from './demo-webhook.ts'
 
 /**
- * Returns the commands that `npm start` prints for a second terminal. Their order_id contains `now`, so that it is new
- * on each start.
+ * Returns the commands that `npm start` prints for a second terminal. Their order_id contains `now`, so each start uses
+ * a new order_id.
  */
 export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
@@ -75,7 +75,7 @@ function environment(names: Record<string, string>, { publicKey, secretKey }: De
   return values.map(([name, value]) => `export ${name}=${value}`).join('\n')
 }
 
-/** A curl command. `-w` prints a newline after the response, so that the prompt starts on a new line. */
+/** Formats a curl command. `-w` prints a newline after the response, so that the prompt starts on a new line. */
 function curl(path: string, fields: Record<string, string>): string {
   const data = Object.entries(fields).map(([name, value]) => `--data-urlencode '${name}=${value}'`)
   const lines = [`curl -sS -w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY"`, `"$BASE_URL${path}"`, ...data]

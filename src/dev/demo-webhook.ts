@@ -7,14 +7,15 @@ import { newSigningSecret } from '../gateway/webhooks/signature.ts'
 import { contextOf, decryptSecret, type EncryptionKeys, encryptSecret } from '../platform/encryption.ts'
 import { MID, makeForDemo } from './demo.ts'
 
-/** Port and signing secret of the receiver of the demo merchant's webhooks, which runs on this machine. */
+/** Port and signing secret of the program that receives the demo merchant's webhooks on this machine. */
 export type DemoWebhook = { port: number; secret: string }
 
 const ENDPOINT = 'ep_demo'
 
 /**
- * Sets the variables that webhooks need, unless they are set: an encryption key, stored in `directory`, and this
- * machine as an allowed network. Called for the service and for `npm run ops`, so that both use the same key.
+ * Sets the variables that webhooks need, unless they are already set: an encryption key, stored in `directory`, and
+ * this machine as an allowed network. The service and `npm run ops` both call this function, so that they use the same
+ * key.
  */
 export function useWebhookSettings(directory: string): void {
   if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= storedKey(directory)
@@ -24,8 +25,8 @@ export function useWebhookSettings(directory: string): void {
 function storedKey(directory: string): string {
   const file = join(directory, 'webhook-sealing-key')
   try {
-    // The flag `wx` never overwrites a file: if two programs start concurrently, the second reads the key of the
-    // first.
+    // The flag `wx` never overwrites a file. If two programs start concurrently, the second program reads the key that
+    // the first one wrote.
     writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -34,9 +35,9 @@ function storedKey(directory: string): string {
 }
 
 /**
- * Creates the demo merchant's webhook endpoint if missing, and enables it unless an operator has disabled it. The
- * endpoint retains its secret while the encryption key can decrypt it. The receiver's port is the service's plus 2, so
- * that two demos on one machine do not receive each other's webhooks.
+ * Creates the demo merchant's webhook endpoint if it is missing, and enables it unless an operator has disabled it. The
+ * endpoint retains its secret as long as the encryption key can decrypt the secret. The receiver's port is the
+ * service's port plus 2, so that two demos on one machine do not receive each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
   const { encryptionKeys } = readDatabaseConfig(process.env).webhooks
@@ -66,7 +67,7 @@ async function findSecret(client: pg.Client, encryptionKeys: EncryptionKeys): Pr
   try {
     return rows[0] && decryptSecret(encryptionKeys, rows[0].secret, OWNER)
   } catch {
-    // The secret was encrypted with another key, for example before a key was set in `.env`.
+    // Another key encrypted the secret, for example before a key was set in `.env`, so the secret cannot be read.
     return undefined
   }
 }

@@ -14,12 +14,12 @@ export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey:
 
 export const MID = 'DEMO_MERCHANT'
 const PID = 'DEMO_PARTNER'
-/** A UPI address that cannot receive money: bank handles contain no dot, and `.invalid` is a reserved domain. */
+/** A UPI address that cannot receive money, because bank handles contain no dot and `.invalid` is a reserved domain. */
 const VPA = 'demo@not-a-bank.invalid'
 
-/** The month that the partner guide uses in its examples. */
+/** The month that the examples in the partner guide use. */
 export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
-/** A settlement file of the bank, which the demo imports as an operator does. Its times are in IST. */
+/** A settlement file from the bank, which the demo imports in the same way as an operator. Times are in IST. */
 const SETTLEMENTS = `mid,amount,utr,bank_reference_number,status,initiation_date,created_at
 ${MID},1999.00,DEMON26278000001,DEMOBANK-0001,SUCCESS,2026-10-05 10:00:00,2026-10-06 10:00:00
 ${MID},450.50,DEMON26280000002,DEMOBANK-0002,SUCCESS,2026-10-07 10:00:00,2026-10-08 10:00:00
@@ -30,7 +30,8 @@ ${MID},320.00,DEMON26303000005,DEMOBANK-0005,PENDING,2026-10-30 23:59:00,2026-10
 
 /**
  * Creates the demo's merchant, partner, keys, settlements and order if they are missing. The file demo.json in
- * `directory`, readable only by its owner, stores the keys' secrets; without the file, new keys are created.
+ * `directory`, readable only by its owner, stores the secrets of the keys. If the file is missing, new keys are
+ * created.
  */
 export async function ensureDemo(options: { databaseUrl: string; directory: string; now: Date }): Promise<Demo> {
   const { databaseUrl, directory, now } = options
@@ -48,7 +49,10 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
   })
 }
 
-/** Runs `work` in a transaction under a lock: if two services start concurrently, the second finds a complete demo. */
+/**
+ * Runs `work` in a transaction under a lock. If two services start concurrently, the second service finds a complete
+ * demo.
+ */
 export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -71,13 +75,14 @@ async function makeTenants(client: pg.Client, now: Date): Promise<void> {
 }
 
 async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
-  // An undone import is treated as present, because the operator removed its settlements on purpose.
+  // Includes undone imports: an operator who undid the import removed its settlements on purpose, so the demo does not
+  // import them again.
   const { rowCount } = await client.query('select from settlement_imports limit 1')
   if (rowCount !== 0) return
   await importSettlements(client, Readable.from([SETTLEMENTS]), { now, person: 'demo', file: 'demo-settlements.csv' })
 }
 
-/** Creates the paid order DEMO-1, so that the documented example of checkPaymentStatus works unchanged in the demo. */
+/** Creates the paid order DEMO-1, so that the documented checkPaymentStatus example works unchanged in the demo. */
 async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   const [orderId, utr] = ['019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3', '523504870405']
   const { rowCount } = await client.query(
@@ -102,7 +107,10 @@ async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'may
   return { publicKey, secretKey }
 }
 
-/** Whether the database has the stored keys. It does not after its data directory was deleted and created again. */
+/**
+ * Returns whether the database contains the stored keys. The keys are missing after the data directory was deleted and
+ * created again.
+ */
 async function hasKeys(client: pg.Client, demo: Demo): Promise<boolean> {
   const { rowCount } = await client.query('select 1 from access_keys where public_key = any($1::text[])', [
     [demo.merchantKey.publicKey, demo.partnerKey.publicKey],

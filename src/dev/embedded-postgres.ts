@@ -22,7 +22,7 @@ import pg from 'pg'
 import { hasState, INVALID_PASSWORD } from '../platform/db/outage.ts'
 import { type Account, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
 
-/** Everything needed to start the server of one database cluster. */
+/** Everything needed to start the server for one database cluster. */
 export type Cluster = {
   bin: string
   dataDirectory: string
@@ -33,10 +33,12 @@ export type Cluster = {
 }
 
 type EmbeddedPostgres = {
-  /** URL of the database `postgres`, with the superuser and the password. */
+  /** URL of the database `postgres`, including the superuser and the password. */
   url: string
   cluster: Cluster
-  /** Stops the server if this process started it. Synchronous, so that an `exit` handler can call it. */
+  /**
+   * Stops the server if this process started it. The function is synchronous, so that an `exit` handler can call it.
+   */
   stop(): void
 }
 
@@ -44,30 +46,30 @@ const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
 /** Fast settings without durability: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
-/** Long enough for crash recovery, which replays at most five minutes of WAL. */
+/** Time limit for the start of the server, which may include crash recovery from at most five minutes of WAL. */
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
 /**
- * A start may fail while another process starts the server, uses the port, or a killed server's children are still
- * running.
+ * A start may fail while another process starts the server or uses the port, or while the children of a killed server
+ * are still running.
  */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 const TRANSIENT_ERROR = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
-/** A process id above the highest one that Linux and macOS assign. */
+/** A process id above the highest id that Linux and macOS assign, so that no process has this id. */
 const NO_PROCESS = 2_147_483_647
 
 /**
  * Starts PostgreSQL on a random port of 127.0.0.1, with data, password and log in `directory`, which is created if
- * missing. Uses a server that already runs on the directory. A started server stops with this process, even if the
- * process is killed. `durable: false` is for tests.
+ * missing. If a server is already running on the directory, uses that server. A started server stops with this process,
+ * even if the process is killed. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string
   durable: boolean
-  /** Folder of an installed PostgreSQL, used instead of the development dependency. */
+  /** Folder of an installed PostgreSQL to use instead of the development dependency. */
   installed?: string | undefined
 }): Promise<EmbeddedPostgres> {
   const account = serverAccount()
@@ -88,14 +90,14 @@ export async function startEmbeddedPostgres(options: {
   return { url: clusterUrl(cluster, port), cluster, stop: () => isOurs && stopServer(cluster) }
 }
 
-/** Finds the running server of `cluster`, or starts one on `port`; without `port`, on a random port. */
+/** Finds the running server of `cluster`, or starts a server on `port`, or on a random port if `port` is absent. */
 export async function startOrFind(cluster: Cluster, port?: number): Promise<{ port: number; isOurs: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
     const running = await untilListening(cluster)
     if (running !== undefined) return { port: running.port, isOurs: false }
     const launched = launch(cluster, port ?? (await freePort()))
     const started = await untilListening(cluster, launched)
-    // Another process may have started its server concurrently: PostgreSQL stops one of the two.
+    // Another process may have started its server concurrently, and PostgreSQL stops one of the two servers.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
     if (!TRANSIENT_ERROR.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL did not start:\n${log}`)
@@ -103,11 +105,14 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
   }
 }
 
-/** Stops the server of `cluster` and waits for its exit. Synchronous, so that an `exit` handler can call it. */
+/**
+ * Stops the server of `cluster` and waits for its exit. The function is synchronous, so that an `exit` handler can call
+ * it.
+ */
 export function stopServer(cluster: Cluster): void {
   const pid = readPostmaster(cluster)?.pid
   if (pid === undefined) return
-  // SIGINT is PostgreSQL's fast shutdown, which does not wait for clients to disconnect.
+  // SIGINT requests PostgreSQL's fast shutdown, which does not wait for clients to disconnect.
   process.kill(pid, 'SIGINT')
   const deadline = Date.now() + STOP_TIMEOUT_MS
   const never = new Int32Array(new SharedArrayBuffer(4))
@@ -117,14 +122,17 @@ export function stopServer(cluster: Cluster): void {
 export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
   `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-/** Creates `directory` with access for the server's user; files with secrets have stricter modes of their own. */
+/** Creates `directory` with access for the server's user. Files with secrets have stricter modes of their own. */
 function makeDirectory(directory: string, account: Account): void {
   const outermost = mkdirSync(directory, { recursive: true }) ?? directory
   const mode = account ? 0o711 : 0o700
   for (let path = directory; path.startsWith(outermost); path = dirname(path)) chmodSync(path, mode)
 }
 
-/** Reads the password file, or creates it for the server's user, because initdb reads it as that user. */
+/**
+ * Reads the password file. If the file is missing, creates it for the server's user, because initdb reads the file as
+ * that user.
+ */
 function readOrMakePassword(file: string, account: Account): string {
   if (!existsSync(file)) {
     const partial = `${file}.${process.pid}`
@@ -137,7 +145,7 @@ function readOrMakePassword(file: string, account: Account): string {
 }
 
 function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: string): void {
-  // The directory gets its final name once it is complete, so that an interrupted attempt is not mistaken for a
+  // The directory gets its final name only when it is complete, so that an interrupted attempt is not mistaken for a
   // database.
   const partial = `${dataDirectory}.${process.pid}`
   rmSync(partial, { recursive: true, force: true })
@@ -151,7 +159,8 @@ function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: stri
 }
 
 /**
- * Ignores the error if another process was first: processes that start concurrently on a fresh clone share the result.
+ * Ignores the error if another process was faster, because processes that start concurrently on a fresh clone share the
+ * result.
  */
 function makeOnce(make: () => void): void {
   try {
@@ -162,8 +171,9 @@ function makeOnce(make: () => void): void {
 }
 
 /**
- * Starts a server in its own session, which Ctrl-C in the terminal does not reach. A guard process stops the server
- * when this process ends, even by SIGKILL: the system then closes the pipe from which the guard reads.
+ * Starts a server in its own session, so that Ctrl-C in the terminal does not reach the server. A guard process stops
+ * the server when this process ends, even by SIGKILL, because the operating system then closes the pipe from which the
+ * guard reads.
  */
 function launch(cluster: Cluster, port: number): ChildProcess {
   const { bin, dataDirectory, account } = cluster
@@ -182,9 +192,9 @@ function launch(cluster: Cluster, port: number): ChildProcess {
 }
 
 /**
- * Replaces the process id in a left-over postmaster.pid, because PostgreSQL does not start while a process with this
- * id exists, even a zombie or an unrelated process. The other lines are unchanged, because PostgreSQL needs them to
- * detect children of the old server.
+ * Replaces the process id in a left-over postmaster.pid. PostgreSQL does not start while a process with this id exists,
+ * even if the process is a zombie or unrelated. The other lines are unchanged, because PostgreSQL needs them to detect
+ * children of the old server.
  */
 function disownPidFile(cluster: Cluster): void {
   const file = pidFile(cluster)
@@ -196,8 +206,9 @@ function disownPidFile(cluster: Cluster): void {
 const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.pid')
 
 /**
- * Reads process id and port from postmaster.pid; undefined unless the process is the server of this cluster. After a
- * crash or a reboot an unrelated process may have the id. A zombie is ignored, because its command line is empty.
+ * Reads process id and port from postmaster.pid. Returns undefined unless the process is the server of this cluster,
+ * because an unrelated process may have the id after a crash or reboot. A zombie is ignored, because its command line
+ * is empty.
  */
 function readPostmaster(cluster: Cluster): { pid: number; port: number } | undefined {
   try {
@@ -216,7 +227,7 @@ function commandLine(pid: number): string {
 }
 
 /**
- * Waits until the cluster's server responds. Returns undefined if there is no server and `launched` is absent or has
+ * Waits until the cluster's server responds. Returns undefined if no server is running and `launched` is absent or has
  * exited.
  */
 async function untilListening(cluster: Cluster, launched?: ChildProcess) {

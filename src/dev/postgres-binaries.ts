@@ -3,12 +3,15 @@ import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync } fro
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 
-/** The system user that runs the server; undefined for the user of this process. */
+/** The system user that runs the server; undefined means the user of this process. */
 export type Account = { uid: number; gid: number } | undefined
 
 type Binaries = { bin: string; majorVersion: string }
 
-/** The server's whole environment, without the user's PG* variables, which would change its settings. */
+/**
+ * The complete environment of the server. The user's PG* variables are excluded, because they would change the server's
+ * settings.
+ */
 export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
 
 const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
@@ -27,8 +30,9 @@ export function serverAccount(): Account {
 }
 
 /**
- * Finds the programs of PostgreSQL in `installed/bin`, otherwise in the development dependency. Copies the latter into
- * `directory` if `account` cannot run them, because the home directory with the checkout may be closed to other users.
+ * Finds PostgreSQL's programs in `installed/bin`, otherwise in the development dependency. Copies the dependency into
+ * `directory` if `account` cannot run its programs, because other users may lack access to the home directory with the
+ * checkout.
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
   const { native, version } = installed === undefined ? findPackage() : { native: installed, version: '' }
@@ -57,7 +61,7 @@ function findPackage(): { native: string; version: string } {
   }
 }
 
-/** Creates the package's symbolic links, because its postinstall script does not run under `ignore-scripts`. */
+/** Creates the symbolic links of the package, because its postinstall script does not run under `ignore-scripts`. */
 function addLinks(folder: string): void {
   const list = join(folder, 'pg-symlinks.json')
   if (!existsSync(list)) return
@@ -68,8 +72,8 @@ function addLinks(folder: string): void {
     try {
       symlinkSync(relative(dirname(target), source), path)
     } catch {
-      // The folder is read-only, or another process has just created the link. `inspect` checks whether the programs
-      // run.
+      // Ignored: the folder is read-only, or another process has just created the link. `inspect` checks whether the
+      // programs run.
     }
   }
 }
@@ -86,7 +90,7 @@ function copyPrograms(from: string, to: string): void {
   const partial = `${to}.${process.pid}`
   cpSync(from, partial, { recursive: true, verbatimSymlinks: true })
   addLinks(partial)
-  // The originals may be readable only by their owner, if the umask was strict at installation.
+  // Only the owner may be able to read the originals, if the umask was strict during installation.
   spawnSync('chmod', ['-R', 'a+rX', partial])
   if (!existsSync(to)) renameSync(partial, to)
   rmSync(partial, { recursive: true, force: true })

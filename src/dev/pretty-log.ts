@@ -1,13 +1,13 @@
-// Formats the log for people, one line per request. Imported before the service if stdout is a terminal; otherwise the
-// log is JSON.
+// Formats the log for people, with one line per request. The start script imports this module before the service if
+// stdout is a terminal. Otherwise the log is JSON.
 import { pino } from 'pino'
 import pretty from 'pino-pretty'
 
 const lines = pretty({
-  // Synchronous writes keep log lines and other output in order.
+  // Synchronous writes keep log lines and other output in the right order.
   sync: true,
   translateTime: 'SYS:HH:MM:ss',
-  // messageFormat already prints these fields.
+  // `messageFormat` already prints these fields.
   ignore: 'id,method,route,status,durationMs,publicKey,mid',
   messageFormat: (line, messageKey) => {
     const { method, route, status, durationMs, publicKey, id } = line

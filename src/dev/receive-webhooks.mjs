@@ -1,6 +1,6 @@
 // WEBHOOK_SECRET=whsec_… PORT=3002 node src/dev/receive-webhooks.mjs
-// Verifies the demo merchant's webhooks as a merchant's server does, and prints them. `npm start` prints the command
-// above.
+// Verifies the demo merchant's webhooks in the same way as a merchant's server, and prints them. `npm start` prints the
+// command above.
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'

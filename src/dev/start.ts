@@ -1,4 +1,5 @@
-// Runs `npm start`: the service, and if no database is named, also a database and a demo merchant.
+// Runs `npm start`, which starts the service. If no database is named, it also starts a database and creates a demo
+// merchant.
 import { randomBytes } from 'node:crypto'
 import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -15,11 +16,11 @@ if (needsCheckoutDatabase()) {
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
   useWebhookSettings(directory)
   const webhook = await ensureDemoWebhook(databaseUrl, new Date())
-  // The demo has no bank, so its pay pages get a button that simulates a payment.
+  // The demo has no bank, so its pay pages show a button that simulates a payment.
   process.env.SANDBOX = 'on'
-  // The acquirer guide is served only if a secret is set.
+  // Sets a secret, because the service serves the acquirer guide only if a secret is set.
   if (!process.env.ACQUIRER_SECRETS_FILE) process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
-  // Ctrl-C ends the demo immediately, because there is no load balancer to wait for.
+  // Ctrl-C stops the demo immediately, because the demo has no load balancer to wait for.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
   console.log(demoCommands({ ...demo, webhook }, new Date()))

@@ -1,5 +1,5 @@
-// Runs `npm run dev`: `npm start`, restarted after each change of a file. This process keeps the database running in
-// between.
+// Runs `npm run dev`, which restarts `npm start` after each change to a file. This process keeps the database running
+// between restarts.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'

@@ -1,8 +1,8 @@
 // node src/dev/with-install.mjs [FILE [args…]]
 //
 // Installs the dependencies if they are missing or older than package-lock.json, then runs FILE in this process.
-// Imports only node: modules, because a fresh clone has no others. npm scripts call it explicitly instead of by
-// `prestart`, because npm skips `prestart` scripts under `ignore-scripts`.
+// Imports only node: modules, because a fresh clone contains no other modules. npm scripts call this file explicitly
+// instead of through `prestart`, because npm skips `prestart` scripts under `ignore-scripts`.
 import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -33,9 +33,9 @@ function isInstalled() {
 }
 
 function install() {
-  // Messages go to stderr, because stdout belongs to the program in FILE.
+  // Messages go to stderr, because stdout is reserved for the output of FILE.
   console.error('Installing dependencies (npm ci) …')
-  // Development dependencies, such as tsx and PostgreSQL, are needed even with NODE_ENV=production.
+  // Installs development dependencies even with NODE_ENV=production, because a checkout needs tsx and PostgreSQL.
   const npmArgs = ['ci', '--include=dev']
   const npm = process.env.npm_execpath ?? ''
   const options = { cwd: root, encoding: 'utf8', maxBuffer: OUTPUT_LIMIT_BYTES }

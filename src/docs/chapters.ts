@@ -1,7 +1,10 @@
-/** Chapters of one guide: names of Markdown files without `.md`, in reading order, by the title of their group. */
+/**
+ * One guide. `groups` maps the title of each group to its chapters in reading order: names of Markdown files without
+ * `.md`.
+ */
 type Guide = { title: string; summary: string; groups: Record<string, readonly string[]> }
 
-/** The guides by the name of their folder in `guides`. */
+/** The guides, by the name of their folder in `guides`. */
 export const GUIDES = {
   merchant: {
     title: 'Merchant API',
@@ -93,7 +96,7 @@ export const GUIDES = {
 
 export type GuideName = keyof typeof GUIDES
 
-/** Paths of a guide's chapters in reading order, such as `merchant/quickstart`. */
+/** Returns the paths of a guide's chapters in reading order, such as `merchant/quickstart`. */
 export function chaptersOf(guide: GuideName): string[] {
   return Object.values<readonly string[]>(GUIDES[guide].groups).flatMap((names) =>
     names.map((name) => `${guide}/${name}`),

@@ -18,7 +18,7 @@ import {
 import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
 
-/** Errors that all operations have in common, by the kind of caller; an operation may have others. */
+/** Errors that all operations for a kind of caller have in common. An operation may have further errors. */
 export const COMMON_ERRORS: Record<Described['access'], readonly Failure[]> = {
   key: [
     unauthorized(),
@@ -42,5 +42,5 @@ export const HTTP_ERRORS: readonly Failure[] = [
   headersTooLarge(),
 ]
 
-/** Errors of requests that reach no operation. */
+/** Errors for requests that reach no operation. */
 export const ROUTING_ERRORS: readonly Failure[] = [notFound(), methodNotAllowed(['POST'])]

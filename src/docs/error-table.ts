@@ -3,7 +3,10 @@ import type { Described } from '../platform/http/operation.ts'
 import type { GuideName } from './chapters.ts'
 import { COMMON_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
 
-/** One row of the table that replaces the line {ERRORS} in a chapter. `operations` is empty for an error of all of them. */
+/**
+ * One row in the table that replaces the line {ERRORS} in a chapter. `operations` is empty for an error that all
+ * operations return.
+ */
 type ErrorRow = { statusCode: number; msg: string; operations: string[] }
 
 const TAGS: Partial<Record<GuideName, Described['tag']>> = {
@@ -12,7 +15,7 @@ const TAGS: Partial<Record<GuideName, Described['tag']>> = {
   acquirer: 'Acquirer',
 }
 
-/** Errors of the operations that a guide documents, by status. */
+/** Returns the errors of the operations that a guide documents, sorted by status. */
 export function errorRows(guide: GuideName, operations: readonly Described[]): ErrorRow[] {
   const documented = operations.filter(({ tag }) => tag === TAGS[guide])
   const rows = new Map<string, ErrorRow>()
@@ -36,7 +39,7 @@ const isCommon = ({ operations }: ErrorRow) => operations.length === 0
 const PLACEHOLDER = '{ERRORS}'
 const HEADINGS = ['Status', '`msg`', 'Operations']
 
-/** Replaces the line {ERRORS} in a chapter's Markdown by a table. */
+/** Replaces the line {ERRORS} in a chapter's Markdown with a table. */
 export function withErrorsInMarkdown(markdown: string, rows: () => readonly ErrorRow[]): string {
   return markdown.replace(/^\{ERRORS\}$/m, () =>
     [
@@ -50,7 +53,7 @@ export function withErrorsInMarkdown(markdown: string, rows: () => readonly Erro
   )
 }
 
-/** Replaces the line {ERRORS} in a chapter's HTML, where the line is a paragraph. */
+/** Replaces the line {ERRORS} in a chapter's HTML, where the line is a paragraph, with a table. */
 export function withErrorsInHtml(fragment: string, rows: () => readonly ErrorRow[]): string {
   return fragment.replace(`<p>${PLACEHOLDER}</p>\n`, () =>
     html`<div class="table" tabindex="0"><table>

@@ -1,6 +1,8 @@
 import { createRequire } from 'node:module'
 
-/** The part of highlight.js that is used. Its own types would add those of browsers to the whole project. */
+/**
+ * The part of highlight.js that this module uses. The library's own types would add browser types to the whole project.
+ */
 type Highlighter = {
   registerLanguage: (name: string, language: unknown) => void
   getLanguage: (name: string) => unknown
@@ -12,15 +14,19 @@ const require = createRequire(import.meta.url)
 const highlighter = require('highlight.js/lib/core') as Highlighter
 highlighter.configure({ classPrefix: 'hl-' })
 
-/** Languages of highlight.js by the name in a fenced block. */
+/** Languages of highlight.js by the language name in a fenced code block. */
 const LANGUAGES = { sh: 'bash', js: 'javascript', json: 'json', python: 'python', php: 'php', java: 'java', sql: 'sql' }
 for (const [name, language] of Object.entries({ ...LANGUAGES, ini: 'ini', yaml: 'yaml', nginx: 'nginx', xml: 'xml' }))
   highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${language}`))
 
-/** HTML of a code sample with a class for each kind of token, or undefined for a language without highlighting. */
+/**
+ * Returns the HTML for a code sample, with a class for each kind of token, or undefined for a language without
+ * highlighting.
+ */
 export function highlight(code: string, language: string): string | undefined {
   if (!highlighter.getLanguage(language)) return undefined
-  // A placeholder becomes a plain word while highlight.js reads the sample, because a brace could split it into tokens.
+  // Replaces each placeholder with a plain word while highlight.js reads the sample, because a brace could split the
+  // placeholder into tokens.
   const plain = code.replaceAll(/\{([A-Z]+_[A-Z]+)\}/g, 'placeholder$1placeholder')
   return highlighter.highlight(plain, { language }).value.replaceAll(/placeholder([A-Z_]+)placeholder/g, '{$1}')
 }

@@ -1,8 +1,8 @@
 import type { GuideName } from './chapters.ts'
 
 /**
- * Chapters by the headings of the guides that were one page each, so that a link to such a heading still leads to its
- * subject. The redirect of the old address keeps the anchor, and guide.js looks it up here.
+ * Maps headings of the guides that were once one page each to today's chapters, so that an old link to a heading still
+ * works. The redirect from the old address preserves the anchor, and guide.js looks up the anchor here.
  */
 export const OLD_ANCHORS: Partial<Record<GuideName, Record<string, string>>> = {
   merchant: {

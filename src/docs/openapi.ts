@@ -6,7 +6,10 @@ import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/** OpenAPI 3.1 document of `operations`, generated from the schemas that validate requests and the errors in errors.ts. */
+/**
+ * Returns the OpenAPI 3.1 document for `operations`, generated from the schemas that validate requests and from the
+ * errors in errors.ts.
+ */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodySchemas = operations
     .flatMap(({ body }) => body ?? [])
@@ -30,7 +33,7 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   }
 }
 
-/** The body of an error response, see `fail` in envelope.ts. */
+/** The body of an error response, as `fail` in envelope.ts builds it. */
 const ErrorResponse = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
@@ -46,7 +49,7 @@ const SECURITY: Record<Described['access'], object> = {
   anyone: { security: [] },
 }
 
-/** A route's path in OpenAPI's notation: `/pay/:orderId` becomes `/pay/{orderId}`. */
+/** Converts a route's path to OpenAPI notation: `/pay/:orderId` becomes `/pay/{orderId}`. */
 const templateOf = ({ path }: Described) => path.replace(/:(\w+)/g, '{$1}')
 
 const PATH_PARAMETERS: Record<string, object> = {
@@ -89,7 +92,7 @@ function pathItem(operation: Described) {
 function bodyContent(body: NonNullable<Described['body']>, access: Described['access']) {
   const { name, schema, example, jsonExample = example } = body
   const json = { 'application/json': { schema: refTo(name), example: jsonExample } }
-  // A signed body is always JSON: signatures are not defined for forms.
+  // A signed body is always JSON, because signatures are not defined for forms.
   if (access === 'signature') return json
   return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }

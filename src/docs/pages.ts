@@ -3,15 +3,17 @@ import { chaptersOf, GUIDES, type GuideName } from './chapters.ts'
 import type { Chapter } from './render-chapter.ts'
 import { chaptersOfSite, filledIn, groupOf, type Site } from './site.ts'
 
-/** The pages below /docs. Links between them are relative, because a proxy may serve the service under a path. */
+/**
+ * The pages below /docs. Links between these pages are relative, because a proxy may serve the service under a path.
+ */
 
-/** A site with its chapters' titles by path, which the navigation shows. */
+/** A site with its chapter titles by path, which the navigation shows. */
 export type TitledSite = Site & { titles: Record<string, string> }
 
 const SUMMARY =
   'Accept UPI payments in India: create a payment, let the customer pay with any UPI app, check its status.'
 
-/** The page /docs, which lists the guides and their chapters by task. */
+/** Returns the page /docs, which lists the guides and their chapters by task. */
 export function indexPage(site: TitledSite): string {
   const isPublic = site.port === 'public'
   return page(isPublic ? 'UPI payments' : 'Operator documentation', {
@@ -71,7 +73,7 @@ const publicDocsCard = ({ publicUrl }: Site) => html`<section aria-labelledby="p
 </ul>
 </section>`
 
-/** The file /llms.txt, which lists the chapters for language models in the format of llmstxt.org. */
+/** Returns the file /llms.txt, which lists the chapters for language models in the format of llmstxt.org. */
 export function llmsText(site: TitledSite, address: string): string {
   const guides = site.guides.map((guide) => {
     const links = chaptersOf(guide).map(
@@ -91,11 +93,11 @@ export function llmsText(site: TitledSite, address: string): string {
 ${[...guides, ...(site.port === 'public' ? [reference] : [])].join('\n')}`
 }
 
-/** The page of a chapter, such as /docs/merchant/refunds. */
+/** Returns the page of a chapter, such as /docs/merchant/refunds. */
 export function chapterPage(chapter: string, { title, html: fragment, hasSamples }: Chapter, site: TitledSite): string {
   const guide = chapter.split('/')[0] as GuideName
   const content = filledIn(fragment, site, (value) => html`${value}`.toString())
-  // Samples of the API guides stand beside the text. The commands of the operator manual are steps within the text.
+  // Places samples in the API guides beside the text. The commands in the operator manual are steps within the text.
   const beside = hasSamples && (guide === 'merchant' || guide === 'partner' || guide === 'acquirer')
   return page(title, {
     site,
@@ -109,7 +111,10 @@ ${pager(chapter, site)}
   })
 }
 
-/** Chapters of the guide by task, and the other guides. On a phone they are hidden until `details` is opened. */
+/**
+ * Returns the navigation: the guide's chapters by task, and links to the other guides. On a phone, the navigation is
+ * hidden until the reader opens `details`.
+ */
 function chapterNavigation(current: string, { guides, titles }: TitledSite): Html {
   const guide = current.split('/')[0] as GuideName
   const link = (chapter: string, text: string | undefined) =>
@@ -147,7 +152,8 @@ ${link(chapters[at - 1], 'Previous', 'prev')}${link(chapters[at + 1], 'Next', 'n
 }
 
 /**
- * The page /docs/reference, rendered by OpenAPI Explorer. The page sends requests to the host from which it was loaded.
+ * Returns the page /docs/reference, which OpenAPI Explorer renders. The page sends requests to the host from which it
+ * was loaded.
  */
 export function referencePage(site: TitledSite): string {
   return page('API reference', {
@@ -155,7 +161,7 @@ export function referencePage(site: TitledSite): string {
     path: 'reference',
     head: html`<script src="reference.js" type="module"></script>
 <script src="openapi-explorer.min.js" type="module"></script>`,
-    // A section instead of `main`, because OpenAPI Explorer contains its own `main`.
+    // Uses a section instead of `main`, because OpenAPI Explorer contains its own `main`.
     body: html`<section class="file" id="text" aria-label="API reference">
 <h1>API reference</h1>
 <p>For programs: <a href="../openapi.json">openapi.json</a></p>
@@ -165,7 +171,7 @@ export function referencePage(site: TitledSite): string {
   })
 }
 
-/** The page /docs/thanks, to which a sandbox's samples send the customer's browser after the payment. */
+/** Returns the page /docs/thanks, to which the sandbox samples send the customer's browser after the payment. */
 export function thanksPage(orderId: string | undefined, site: TitledSite): string {
   const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${site.publicUrl}/v1/payments/checkPaymentStatus \\
   -d mid=DEMO_MERCHANT -d order_id=${orderId ?? 'YOUR_ORDER_ID'}`
@@ -184,7 +190,10 @@ address. Before you fulfil the order, check the payment status from your server:
 
 type Parts = { site: TitledSite; path: string; head?: Html; body: Html }
 
-/** `path` is the page's path below /docs, such as `merchant/refunds`, and empty for /docs itself. */
+/**
+ * Returns a complete page. `path` is the page's path below /docs, such as `merchant/refunds`, and empty for /docs
+ * itself.
+ */
 function page(title: string, { site, path, head, body }: Parts): string {
   const below = path === '' ? 'docs/' : '../'.repeat(path.split('/').length - 1)
   return html`<!doctype html>
@@ -208,14 +217,14 @@ ${body}
 `.toString()
 }
 
-/** The header of every page. The search field is hidden without JavaScript. */
+/** Returns the header of every page. The search field is hidden without JavaScript. */
 function header(site: TitledSite, path: string, below: string): Html {
   const docs = path === '' ? 'docs' : `${below}../docs`
   const link = (href: string, text: string, current?: Html) => html`<a href="${href}"${current}>${text}</a>\n`
   const to = (target: string, text: string) => link(`${below}${target}`, text, currentIf(target === path))
   const chapters = chaptersOfSite(site)
   const ifExists = (chapter: string, text: string) => (chapters.includes(chapter) ? to(chapter, text) : undefined)
-  // A chapter is below `Guides`, so the link is marked as current there, but not as the current page.
+  // A chapter is below `Guides`, so the link is marked as the current section, but not as the current page.
   const guides = link(
     docs,
     'Guides',

@@ -5,12 +5,14 @@ import { highlight } from './highlight.ts'
 /** A chapter as HTML, and its sections for the search. */
 export type Chapter = { title: string; html: string; hasSamples: boolean; sections: Section[] }
 
-/** The text below one heading, without markup. `anchor` is empty for the text above the first heading below the title. */
+/**
+ * The text below one heading, without markup. `anchor` is empty for the text between the title and the first heading.
+ */
 export type Section = { heading: string; anchor: string; text: string }
 
 /**
- * Renders a chapter's Markdown. Throws when two headings have the same anchor. The build calls it, so that an
- * installation contains neither this file nor its libraries; a checkout calls it at the first request of a chapter.
+ * Renders a chapter's Markdown. Throws if two headings have the same anchor. The build calls this function, so that an
+ * installation needs neither this file nor its libraries. A checkout calls it at the first request for a chapter.
  */
 export function renderChapter(markdown: string): Chapter {
   const marked = createMarked()
@@ -21,7 +23,7 @@ export function renderChapter(markdown: string): Chapter {
   if (repeated !== undefined) throw new Error(`Two headings of a chapter have the anchor #${repeated}`)
 
   const title = tokens.find((token): token is Tokens.Heading => token.type === 'heading' && token.depth === 1)
-  // The table of contents follows the title and the first paragraph, which introduces the chapter.
+  // Inserts the table of contents after the title and the first paragraph, which introduces the chapter.
   const first = tokens.findIndex((token) => token.type !== 'heading' && token.type !== 'space')
   const lead = tokens[first]?.type === 'paragraph' ? first + 1 : Math.max(first, 0)
   const toc: Token = { type: 'html', raw: '', text: contents(headings, marked), block: true, pre: false }
@@ -35,12 +37,15 @@ export function renderChapter(markdown: string): Chapter {
 
 const isSample = ({ type }: Token) => type === 'code' || type === 'samples'
 
-/** Returns HTML that pairs each text with the samples that follow it, since a wide screen shows them side by side. */
+/**
+ * Returns HTML that pairs each text with the samples that follow the text, because a wide screen shows both side by
+ * side.
+ */
 function layOut(tokens: readonly Token[], marked: Marked): string {
   const pairs: { prose: Token[]; samples: Token[] }[] = []
   let openDetails = 0
   for (const token of tokens) {
-    // Samples inside <details> stay there.
+    // Samples inside <details> are not moved beside the text.
     const beside = isSample(token) && openDetails === 0
     if (token.type === 'html') openDetails += occurrences(token.raw, '<details') - occurrences(token.raw, '</details')
     const last = pairs.at(-1)
@@ -61,7 +66,10 @@ const occurrences = (text: string, part: string) => text.split(part).length - 1
 
 const isSection = (token: Token) => token.type === 'heading' && token.depth === 2
 
-/** Anchor of a heading in the format of code hosts, so that a link works there and on our pages. */
+/**
+ * Returns the anchor of a heading in the format that code hosts use, so that a link works both there and on the pages
+ * of this service.
+ */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -69,7 +77,7 @@ export function anchorOf(heading: string): string {
     .replaceAll(' ', '-')
 }
 
-/** The list "On this page", for a chapter that does not fit a screen. */
+/** Returns the list "On this page", or an empty text for a short chapter with fewer than three headings. */
 function contents(headings: readonly Tokens.Heading[], marked: Marked): string {
   if (headings.length < 3) return ''
   const entries = headings.map(
@@ -87,8 +95,9 @@ ${entries.join('')}</ol>
 type Samples = Tokens.Generic & { type: 'samples'; samples: Tokens.Code[] }
 
 /**
- * Replaces adjacent fenced blocks, between which there are only blank lines, by one token of type `samples` if they are
- * alternatives: each is in a programming language or has a label of its own, and no label occurs twice.
+ * Replaces adjacent fenced code blocks, separated only by blank lines, with one token of type `samples` if they are
+ * alternatives. Blocks are alternatives if each is in a programming language or has a label of its own, and if no label
+ * occurs twice.
  */
 function groupSamples(tokens: readonly Token[]): Token[] {
   const grouped: Token[] = []
@@ -129,7 +138,7 @@ const LABELS: Record<string, string> = {
 
 const isAlternative = ({ lang = '' }: Tokens.Code) => /^(sh|js|python|php|java)$|\s/.test(lang.trim())
 
-/** The label in the info string of a fenced block, such as `json 200`, or that of its language. */
+/** Returns the label in the info string of a fenced code block, such as `json 200`, or the label of its language. */
 function labelOf({ lang = '' }: Tokens.Code, isTab = false): string {
   const [language = '', ...label] = lang.split(/\s+/)
   return label.join(' ') || (isTab && language === 'sh' ? 'curl' : (LABELS[language] ?? language))
@@ -145,15 +154,15 @@ function sample(token: Tokens.Code, label: string): string {
 }
 
 /**
- * The name of the property in which the tabs of a group differ. The browser stores the chosen tab by this name, except
- * for `Response`.
+ * Returns the name of the property in which the tabs of a group differ. The browser stores the chosen tab under this
+ * name, except for `Response`.
  */
 function nameOf(labels: readonly string[]): string {
   if (labels.every((label) => /^\d{3}\b/.test(label))) return 'Response'
   return labels.every((label) => label === 'curl' || Object.values(LABELS).includes(label)) ? 'Language' : 'Variant'
 }
 
-/** A Marked of its own for each chapter, because groups of tabs are numbered within their page. */
+/** Creates a separate Marked for each chapter, because groups of tabs are numbered within their page. */
 function createMarked(): Marked {
   let groups = 0
   return new Marked({
@@ -182,14 +191,14 @@ ${inputs}${trustedHtml(panels.join(''))}</div>
         return `<h${depth} id="${anchorOf(text)}"><a href="#${anchorOf(text)}">${inner}</a></h${depth}>\n`
       },
       code: (token) => sample(token, labelOf(token)),
-      // Links between chapters name Markdown files, so that they work on a code host too. A page has no `.md`.
+      // Removes `.md` from links between chapters. Links name Markdown files so that they also work on a code host.
       link({ href, title, tokens }) {
         const target = /^[a-z]+:|^\{/.test(href) ? href : href.replace(/\.md(?=#|$)/, '')
         const titled = title ? html` title="${title}"` : undefined
         return html`<a href="${target}"${titled}>${trustedHtml(this.parser.parseInline(tokens))}</a>`.toString()
       },
       table(token) {
-        // An empty corner cell becomes a `td`, because screen readers would announce an empty heading.
+        // Replaces an empty corner cell with a `td`, because screen readers would announce an empty heading.
         const table = Renderer.prototype.table.call(this, token).replaceAll('<th></th>', '<td></td>')
         return `<div class="table" tabindex="0">${table}</div>\n`
       },
@@ -212,7 +221,7 @@ function sectionsOf(tokens: readonly Token[]): Section[] {
   return sections.filter(({ heading, text }) => heading !== '' || text !== '')
 }
 
-/** The words of tokens. Samples are left out: a search for `curl` would otherwise find every sample. */
+/** Returns the words in tokens. Omits samples, because a search for `curl` would otherwise find every sample. */
 function plainText(tokens: readonly Token[] = []): string {
   return tokens
     .map((token) => {

@@ -26,7 +26,7 @@ function header(description: string, example?: string, required = true) {
   return { description, required, schema: { type: 'string' }, ...(example !== undefined && { example }) }
 }
 
-/** Meaning of each HTTP status, the same for all operations. */
+/** Meaning of each HTTP status, which is the same for all operations. */
 const MEANING: Record<string, string> = {
   400: 'The body or a field is invalid. `msg` names every invalid field.',
   401: 'The credentials are missing, malformed, unknown, wrong or revoked.',
@@ -43,7 +43,9 @@ const MEANING: Record<string, string> = {
   '4XX': 'Any address may return 400, 408, 417 or 431 for invalid HTTP.',
 }
 
-/** Responses of an operation: one success, an error for each status of `failures`, and 4XX for invalid HTTP. */
+/**
+ * Returns the responses of an operation: one success, an error for each status in `failures`, and 4XX for invalid HTTP.
+ */
 export function responsesOf(
   response: Described['response'],
   failures: readonly Failure[],

@@ -18,7 +18,10 @@ import { chaptersOfSite, type DocsOptions, filledIn, operatorSite, publicSite, r
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
-/** Headers of a page. Scripts, styles and requests are limited to this service; inline scripts are forbidden. */
+/**
+ * Returns the headers of a page. Scripts, styles and requests are limited to this service, and inline scripts are
+ * forbidden.
+ */
 const pageHeaders = (styles = "'self'") => ({
   'content-security-policy':
     `default-src 'none'; script-src 'self'; style-src ${styles}; img-src 'self' data:; connect-src 'self'; ` +
@@ -27,21 +30,21 @@ const pageHeaders = (styles = "'self'") => ({
   'referrer-policy': 'no-referrer',
 })
 const PAGE_HEADERS = pageHeaders()
-/** Inline styles are allowed on the reference's page, because OpenAPI Explorer sets styles on its elements. */
+/** The API reference allows inline styles, because OpenAPI Explorer sets styles on its elements. */
 const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 
 const HTML = 'text/html; charset=utf-8'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** The public documents: `/openapi.json`, the guides, and the API reference, which can send requests. */
+/** Serves the public documents: `/openapi.json`, the guides, and the API reference, which can send requests. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & DocsOptions) {
   const document = async () => {
-    // Imported at the first request, so that the service is ready sooner.
+    // Imports the module at the first request, so that the service is ready sooner.
     const { openApiDocument } = await import('./openapi.ts')
     return JSON.stringify(openApiDocument(options))
   }
   serve(app, '/openapi.json', document, { type: JSON_TYPE, ...FOR_A_MINUTE })
-  // The redirect names no host, so that the browser stays on the host that it has used. The path is that of PUBLIC_URL,
+  // The redirect names no host, so that the browser stays on the host it has used. The path comes from PUBLIC_URL,
   // because a proxy may have removed this path from the request.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
@@ -52,7 +55,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }
-      // The page shows a shell command with order_id, so only characters without a meaning in a shell are accepted.
+      // The page shows a shell command with the order_id, so the order_id may contain only characters without a meaning
+      // in a shell.
       const known = typeof orderId === 'string' && /^[\w-]{1,64}$/.test(orderId) ? orderId : undefined
       return reply
         .headers(PAGE_HEADERS)
@@ -62,15 +66,18 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
   }
 }
 
-/** The operator's documentation, on the port that only the operator reaches. */
+/** Serves the operator documentation on the operator port, which only the operator can reach. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   siteRoutes(app, operatorSite(options), [])
-  // The former address of the operator's guide as Markdown.
+  // The former address of the operator guide in Markdown redirects to the guide's first chapter.
   app.get('/docs.md', async (_request, reply) => reply.redirect(`docs/${chaptersOf('operator')[0]}.md`, 308))
   serveAssets(app, ['operator.css'])
 }
 
-/** Routes that both ports have. Returns a function that reads the titles of the site's chapters at its first call. */
+/**
+ * Adds the routes that both ports have. Returns a function that reads the titles of the site's chapters at its first
+ * call.
+ */
 function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOptions['operations']) {
   let titles: ReturnType<typeof readTitles> | undefined
   const titled = async (): Promise<TitledSite> => {
@@ -123,10 +130,10 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
   serve(app, url, make, { type: HTML, ...headers, ...FOR_A_MINUTE })
 }
 
-/** The content type, and the other headers. */
+/** The content type and the other headers of a response. */
 type Served = { type: string; [header: string]: string }
 
-/** Serves the result of `make`, which is called and compressed once, at the first request. */
+/** Serves the result of `make`. Calls `make` and compresses its result once, at the first request. */
 function serve(app: FastifyInstance, url: string, make: () => Promise<string>, { type, ...headers }: Served) {
   let made: ReturnType<typeof pack> | undefined
   app.get(url, async (request, reply) => {
@@ -137,7 +144,7 @@ function serve(app: FastifyInstance, url: string, make: () => Promise<string>, {
         throw error
       })
     const { plain, gzipped, etag } = await made
-    // A weak ETag, because the plain and the gzipped body share one tag.
+    // The ETag is weak, because the plain and the gzipped body share one tag.
     reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
     if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
     if (!acceptsGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
@@ -148,7 +155,7 @@ function serve(app: FastifyInstance, url: string, make: () => Promise<string>, {
 async function pack(text: string) {
   const plain = Buffer.from(text)
   const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`
-  // Asynchronous gzip runs in a thread of its own: synchronous gzip of 750 kB would block the event loop.
+  // Asynchronous gzip runs in a separate thread, whereas synchronous gzip of 750 kB would block the event loop.
   return { plain, gzipped: await promisify(gzip)(plain), etag }
 }
 
@@ -156,13 +163,13 @@ function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
 }
 
-/** Files of libraries that a build copies to `ui`, by name. A checkout reads them from node_modules. */
+/** Library files by name. A build copies these files to `ui`, and a checkout reads them from node_modules. */
 const LIBRARIES: Record<string, string> = {
   'openapi-explorer.min.js': 'openapi-explorer/dist/browser/openapi-explorer.min.js',
   'minisearch.js': 'minisearch',
 }
 
-/** Reads a script or style sheet of src/docs/ui, or the script of a library. */
+/** Reads a script or style sheet in src/docs/ui, or the script of a library. */
 async function readAsset(name: string): Promise<string> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
   const file = existsSync(ours) ? ours : fileURLToPath(import.meta.resolve(LIBRARIES[name] as string))

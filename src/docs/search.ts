@@ -3,7 +3,7 @@ import { GUIDES, type GuideName } from './chapters.ts'
 import type { Chapter } from './render-chapter.ts'
 import { filledIn, type Site } from './site.ts'
 
-/** A result of the search: a section of a chapter, or an operation. `url` is relative to /docs/. */
+/** A search result: a section of a chapter, or an operation. `url` is relative to /docs/. */
 export type SearchEntry = { url: string; guide: string; title: string; heading: string; text: string }
 
 /** Returns the search entries of a chapter, one for each section. */

@@ -1,17 +1,17 @@
 import { chaptersOf, GUIDES, type GuideName } from './chapters.ts'
 
-/** The guides of the public port. Every other guide is on the operator's port only. */
+/** The guides on the public port. Every other guide is available only on the operator port. */
 const PUBLIC_GUIDES: readonly GuideName[] = ['merchant', 'partner', 'plugins', 'acquirer']
 
 export type DocsOptions = {
   publicUrl: string
-  /** Whether this service accepts notifications of the acquirer `direct`: then the acquirer's guide is public. */
+  /** Whether this service accepts notifications from the acquirer `direct`. If true, the acquirer guide is public. */
   acceptsNotifications: boolean
-  /** Whether payments are simulated: the redirect_urls of samples then lead to a page of this service. */
+  /** Whether payments are simulated. If true, the redirect_urls in samples lead to a page of this service. */
   sandbox: boolean
 }
 
-/** One of the two documentation sites: that of the public port, or that of the operator's port. */
+/** One of the two documentation sites: the site on the public port, or the site on the operator port. */
 export type Site = { port: 'public' | 'operator'; publicUrl: string; sandbox: boolean; guides: readonly GuideName[] }
 
 export function publicSite({ publicUrl, sandbox, acceptsNotifications }: DocsOptions): Site {
@@ -26,7 +26,7 @@ export function operatorSite({ publicUrl }: Pick<DocsOptions, 'publicUrl'>): Sit
 
 export const chaptersOfSite = ({ guides }: Site) => guides.flatMap(chaptersOf)
 
-/** The group of a chapter within its guide, such as `Payments`. */
+/** Returns the group of a chapter within its guide, such as `Payments`. */
 export function groupOf(chapter: string): string {
   const [guide = '', name = ''] = chapter.split('/')
   const groups = Object.entries<readonly string[]>(GUIDES[guide as GuideName].groups)
@@ -34,8 +34,9 @@ export function groupOf(chapter: string): string {
 }
 
 /**
- * Addresses of earlier versions below /docs, and the chapters or pages that they redirect to, relative to the old address:
- * the browser resolves them, so that they also work behind a proxy that serves the service under a path.
+ * Maps addresses below /docs from earlier versions to the chapters or pages that replace them. The targets are relative
+ * to the old address: the browser resolves them, so that redirects also work behind a proxy that serves the service
+ * under a path.
  */
 export function redirectsOf(site: Site): Record<string, string> {
   const firstChapters = site.guides.map((guide) => [guide, chaptersOf(guide)[0] as string])
@@ -45,7 +46,7 @@ export function redirectsOf(site: Site): Record<string, string> {
 
 const withoutFolder = (chapter: string) => [chapter.slice(chapter.indexOf('/') + 1), chapter]
 
-/** Replaces {PUBLIC_URL} and {SHOP_URL} in a chapter by real addresses, so that its samples work when pasted. */
+/** Replaces {PUBLIC_URL} and {SHOP_URL} in a chapter with real addresses, so that pasted samples work. */
 export function filledIn(text: string, { publicUrl, sandbox }: Site, format = (value: string) => value): string {
   const values: Record<string, string> = {
     PUBLIC_URL: publicUrl,

@@ -4,9 +4,9 @@ import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
 import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
 import { AGES, type Age, type OverdueWebhook, type Overview } from './monitoring/overview.ts'
 
-/** Texts that `ops today` and the operator dashboard share. */
+/** Texts that both `ops today` and the operator dashboard show. */
 
-/** A percentage such as `82.4 %`, rounded down so that only a share of 1 is shown as 100 %. */
+/** Formats a share as a percentage such as `82.4 %`, rounded down so that only a share of 1 is shown as 100 %. */
 export function shareText(share: number): string {
   return `${(Math.floor(share * 1000) / 10).toFixed(1)} %`
 }
@@ -19,8 +19,8 @@ const UNITS = [
 ] as const
 
 /**
- * Time since `moment`, rounded down: `12 s`, `3 h`, `2 days`. A unit is used from 2 of it on, to limit the rounding
- * error.
+ * Formats the time since `moment`, rounded down, such as `12 s`, `3 h` or `2 days`. A unit is used only for values of 2
+ * or more, to limit the rounding error.
  */
 export function ageText(moment: Date, now: Date): string {
   const ms = Math.max(0, now.getTime() - moment.getTime())
@@ -28,7 +28,7 @@ export function ageText(moment: Date, now: Date): string {
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
-/** Formats counts, such as `2 double payment, 1 late payment`, or `none` if all are 0. */
+/** Formats counts, such as `2 double payment, 1 late payment`, or `none` if all counts are 0. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const some = Object.entries(counts).filter(([, count]) => count > 0)
   return some.map(([name, count]) => `${count} ${name}`).join(', ') || 'none'
@@ -39,27 +39,27 @@ export function agesText(open: Readonly<Record<Age, number>>): string {
   return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')
 }
 
-/** The problem of a webhook endpoint. */
+/** Describes the problem with a webhook endpoint. */
 export function webhookText({ switchedOffAt, failingSince, dueSince }: OverdueWebhook, now: Date): string {
   if (switchedOffAt) return `disabled ${ageText(switchedOffAt, now)} ago`
   if (failingSince) return `failing for ${ageText(failingSince, now)}`
   return `delivery pending for ${dueSince ? ageText(dueSince, now) : '-'}`
 }
 
-/** Refunds without a final status. */
+/** Describes the refunds without a final status. */
 export function refundsText({ open, overdue, amount }: Overview['refunds']): string {
   if (open === 0) return 'none open'
   return `${toIndianDigits(open)} open, ${toIndianText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
 }
 
-/** Count of abandoned return-URL callbacks, and the newest one. */
+/** Describes the abandoned return-URL callbacks by their number and the newest callback. */
 export function returnUrlCallbacksText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
   const [last] = newest
   if (last === undefined) return 'none abandoned in the last 7 days'
   return `${toIndianDigits(givenUp)} abandoned in the last 7 days; latest: ${last.mid} ${last.orderId}, ${ageText(last.givenUpAt, now)} ago`
 }
 
-/** Number of today's orders that a fallback acquirer created. */
+/** Describes the number of today's orders that were created at a fallback acquirer. */
 export const nextAcquirerText = ({ byNextAcquirer: byFallbackAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
   `${toIndianDigits(byFallbackAcquirer)} of today’s orders`
 
@@ -68,13 +68,16 @@ export function importText({ settlementImport }: Pick<Overview, 'settlementImpor
   return `${settlementImport.file} imported ${ageText(settlementImport.importedAt, now)} ago`
 }
 
-/** A payout's state for text output. JSON and CSV contain the values of `arrival`. */
+/** Returns a payout's state for text output. JSON and CSV contain the values of `arrival` instead. */
 export const receivedText = (arrival: ArrivalCount['arrival']) =>
   ({ 'taken back': 'reversed', arrived: 'received', 'arrived twice': 'received twice', 'not arrived': 'not received' })[
     arrival as string
   ] ?? arrival
 
-/** Payouts of the last month by their state in bank statements, and the command that lists them. */
+/**
+ * Describes the payouts of the last month by their state in bank statements, and names the command that lists these
+ * payouts.
+ */
 export function arrivalsText(counts: readonly ArrivalCount[]): string {
   const texts = counts.map(
     ({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${toIndianRupees(net)})`,
@@ -107,7 +110,10 @@ export function balanceText({
   return `${days} balances${carriedForward === 0 ? '' : `, ${toDecimalText(carriedForward)} carried forward`}`
 }
 
-/** Formats the number of errors, such as `2 discrepancies, 1 open exception`. Returns an empty text without errors. */
+/**
+ * Formats the number of errors, such as `2 discrepancies, 1 open exception`. Returns an empty text if the number of
+ * errors is 0.
+ */
 export const errorsText = ({
   differences,
   openExceptions = 0,
@@ -120,7 +126,10 @@ export const errorsText = ({
     ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
   ].join(', ')
 
-/** The balance of the last days and the command for details; without `balance`, the command to run instead. */
+/**
+ * Describes the balance of the last days and names the command for details. Without `balance`, names the command to run
+ * instead.
+ */
 export function recentBalanceText(balance: RecentBalance | undefined): string {
   if (balance === undefined) return 'not available yet: run ops reconcile'
   const { from, to, balances, open, carriedForward } = balance
@@ -129,7 +138,7 @@ export function recentBalanceText(balance: RecentBalance | undefined): string {
   return carriedForward === 0 || open.count > 0 ? days : `${days}, none of it due yet`
 }
 
-/** The open discrepancies of all days and the command that lists them. */
+/** Describes the open discrepancies of all days, and names the command that lists these discrepancies. */
 export function openDifferencesText(balance: RecentBalance | undefined): string {
   if (balance === undefined) return 'not available yet: run ops reconcile differences'
   const { count, owed, oldest } = balance.open

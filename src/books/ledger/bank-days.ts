@@ -1,11 +1,11 @@
 import { startOfDay } from '../../platform/time.ts'
 
-/** IST days as `YYYY-MM-DD`, both included. */
+/** A period of IST days. `from` and `to` are `YYYY-MM-DD`, and both days are included. */
 export type Days = { from: string; to: string }
 
 /**
- * Returns the calendar of Indian bank days: all days except Sundays, the second and fourth Saturday of each month, and
- * `holidays`, which differ by state and year. Days are `YYYY-MM-DD`.
+ * Creates functions that find Indian bank days. Every day is a bank day except Sundays, the second and fourth Saturday
+ * of each month, and `holidays`. Holidays differ by state and year, and each one is `YYYY-MM-DD`.
  */
 export function createBankDays(holidays: ReadonlySet<string>) {
   const isBankDay = (day: string): boolean => {
@@ -14,14 +14,16 @@ export function createBankDays(holidays: ReadonlySet<string>) {
     const isFreeSaturday = weekday === 6 && (saturdayOfMonth === 2 || saturdayOfMonth === 4)
     return weekday !== 0 && !isFreeSaturday && !holidays.has(day)
   }
-  /** Returns `day` if it is a bank day, otherwise the next bank day. */
+  /** Returns `day` if `day` is a bank day, otherwise the next bank day. */
   const bankDayFrom = (day: string): string => (isBankDay(day) ? day : bankDayFrom(addDays(day, 1)))
   /** Returns the last bank day before `day`. */
   const previousBankDay = (day: string): string => {
     const before = addDays(day, -1)
     return isBankDay(before) ? before : previousBankDay(before)
   }
-  /** Returns the first bank day after `day`, on which the bank pays out the payments of `day` (T+1). */
+  /**
+   * Returns the first bank day after `day`, on which the bank pays out the payments that customers made on `day` (T+1).
+   */
   const nextBankDay = (day: string) => bankDayFrom(addDays(day, 1))
   return { isBankDay, bankDayFrom, previousBankDay, nextBankDay }
 }
@@ -42,5 +44,8 @@ export function countDays(first: string, last: string): number {
 
 const atUtc = (day: string) => new Date(`${day}T00:00:00Z`)
 
-/** Returns the first moment of these IST days, and the first moment after them. */
+/**
+ * Returns the period as moments: `begin` is the start of the first IST day, and `end` is the start of the day after the
+ * last one.
+ */
 export const boundsOf = ({ from, to }: Days) => ({ begin: startOfDay(from), end: startOfDay(addDays(to, 1)) })

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 
-/** A day on which banks are closed in addition to Sundays and the second and fourth Saturdays. `day` is `YYYY-MM-DD`. */
+/** A bank holiday other than the regular Sundays and second and fourth Saturdays. `day` is `YYYY-MM-DD`. */
 export type BankHoliday = { day: string; name: string }
 
 type ChangedBy = { by: string; now: Date }
@@ -13,11 +13,12 @@ export function createBankHolidays(db: Queryable) {
   }
 
   return {
-    /** Returns holidays in date order; those of every year unless `year` is given. */
+    /** Returns holidays in date order: for `year` if given, otherwise for every year. */
     list: (year?: string): Promise<BankHoliday[]> => HOLIDAYS(db, { year }),
 
     /**
-     * Adds the holidays whose day is not a holiday yet, and returns their number. An existing holiday's name does not change.
+     * Adds the holidays whose days are not stored yet, and returns the number of added holidays. The name of a stored
+     * holiday does not change.
      */
     async add(holidays: readonly BankHoliday[], { by, now }: ChangedBy): Promise<number> {
       const known = new Set((await this.list()).map(({ day }) => day))
@@ -26,7 +27,7 @@ export function createBankHolidays(db: Queryable) {
       return added.length
     },
 
-    /** Removes a holiday and returns its name, or undefined if the day was no holiday. */
+    /** Removes the holiday on `day` and returns its name, or undefined if no holiday is stored for `day`. */
     async remove(day: string, changed: ChangedBy): Promise<string | undefined> {
       const holiday = (await this.list(day.slice(0, 4))).find((one) => one.day === day)
       if (holiday) await change([{ day, name: null }], changed)
@@ -46,7 +47,7 @@ const HOLIDAYS = query<BankHoliday, { year: string | undefined }>(`
    where :year::text is null or to_char(day, 'YYYY') = :year
    order by day`)
 
-/** Returns every bank holiday that was stored by the time `known`, as `YYYY-MM-DD`. */
+/** Returns the days (`YYYY-MM-DD`) of all bank holidays that were stored by the time `known`. */
 export async function holidaysOf(db: Queryable, known: Date): Promise<ReadonlySet<string>> {
   return new Set((await KNOWN_HOLIDAYS(db, { known })).map(({ day }) => day))
 }

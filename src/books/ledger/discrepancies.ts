@@ -4,8 +4,8 @@ import { dayText } from '../../platform/time.ts'
 import { groupBy } from './match-deductions.ts'
 
 /**
- * Each kind of discrepancy with the name under which older versions stored it. Ids hash the stored name, because resolutions
- * and closed months refer to discrepancies by id.
+ * Maps each kind of discrepancy to the name under which the database stores the kind. Stored names never change,
+ * because discrepancy ids are hashes of stored names, and resolutions and closed months refer to discrepancies by id.
  */
 export const STORED_KINDS = {
   'missing settlement': 'not settled',
@@ -21,20 +21,23 @@ export const STORED_KINDS = {
 
 export type DiscrepancyKind = keyof typeof STORED_KINDS
 
-/** Returns the kind with this stored name; a name without a kind is from an older version and is returned unchanged. */
+/**
+ * Returns the kind with the name `stored`. A name without a kind comes from an older version and is returned unchanged.
+ */
 export const kindOfStored = (stored: string): DiscrepancyKind =>
   (Object.entries(STORED_KINDS).find(([, name]) => name === stored)?.[0] ?? stored) as DiscrepancyKind
 
 /**
- * The remaining balance of an open item, or of a payout by totals, after its day has passed: money that the acquirer received
- * and did not pay out, or paid out too much. Amounts are in paise.
+ * Money that the acquirer received and did not pay out, or paid out in excess, as of the day on which the payout was
+ * expected. A discrepancy concerns an open item, or a payout by totals. Amounts are in paise.
  */
 export type Discrepancy = {
-  /** Derived from the other fields by `discrepancyId`. */
+  /** Id that `discrepancyId` derives from the other fields. */
   id: string
   mid: string
   /**
-   * IST day (`YYYY-MM-DD`) of the unsettled payment, of the payout if totals are compared, otherwise of the settlement line.
+   * IST day (`YYYY-MM-DD`) of the payment if it is unsettled, of the payout if totals are compared, and otherwise of
+   * the settlement line.
    */
   day: string
   kind: DiscrepancyKind
@@ -44,29 +47,29 @@ export type Discrepancy = {
   utr: string | null
   /** UTR of the settlement line. */
   settlementUtr: string | null
-  /** The acquirer of a payout by totals, if the settlement lines name one. */
+  /** The acquirer of a payout by totals; undefined if the settlement lines name no acquirer. */
   account?: string
   paid: Paise | null
-  /** Gross settled amount, including fee and tax. */
+  /** Gross amount that the bank settled, including fee and tax. */
   settled: Paise | null
-  /** Amount that the bank still owes the merchant; negative if it paid too much. */
+  /** Amount that the bank still owes the merchant; negative if the bank paid too much. */
   owed: Paise
-  /** Explanation for the operator. */
+  /** Text that explains the discrepancy to the operator. */
   cause: string
-  /** The exception that explains the discrepancy. */
+  /** Id of the exception that explains the discrepancy; null if no exception does. */
   exceptionId: string | null
-  /** The reason given by an operator, for this discrepancy or for its exception. With a reason, the discrepancy is resolved. */
+  /** The operator's reason for resolving this discrepancy or its exception; null if neither is resolved. */
   resolution: string | null
-  /** Number of entries that resolve it. */
+  /** Number of operator entries that resolve this discrepancy. */
   entries: number
 }
 
-/** A discrepancy to which resolutions have not been applied yet. */
+/** A discrepancy before operator entries are applied to it. */
 export type Finding = Omit<Discrepancy, 'id' | 'owed' | 'entries'>
 
-/** An entry by which an operator resolves a discrepancy. `amount` is the change of the bank's debt in paise. */
+/** An operator's entry that resolves a discrepancy. `amount` is the change of the bank's debt in paise. */
 export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr'> & {
-  /** A stored name: one of the values of `STORED_KINDS`. */
+  /** The stored name of the kind: one of the values in `STORED_KINDS`. */
   kind: string
   differenceId: string
   amount: Paise
@@ -74,8 +77,8 @@ export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr
 }
 
 /**
- * Returns the id of a discrepancy, 16 hex digits that are the same in every report: its day as yymmdd, and ten digits of a hash
- * of its identifying fields.
+ * Returns the id of a discrepancy, which is the same in every report. Its 16 hex digits are the day as yymmdd, followed
+ * by ten digits from a hash of the identifying fields.
  */
 export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: Omit<Finding, 'cause'>): string {
   const about = [mid, day, STORED_KINDS[kind], utr, settlementUtr, ...(account === undefined ? [] : [account])]
@@ -83,18 +86,24 @@ export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: O
   return `${day.replaceAll('-', '').slice(2)}${hash}`
 }
 
-/** Returns the day that a discrepancy's id begins with, or undefined if no discrepancy can have this id. */
+/**
+ * Returns the day with which a discrepancy id begins, or undefined if `id` does not have the format of a discrepancy
+ * id.
+ */
 export function dayOfDiscrepancy(id: string): string | undefined {
   const [, year, month, day] = /^(\d\d)(\d\d)(\d\d)[0-9a-f]{10}$/.exec(id) ?? []
   return dayText.safeParse(`20${year}-${month}-${day}`).data
 }
 
-/** Returns the bank's debt from a discrepancy in paise. A duplicate settlement is overpaid by its whole amount. */
+/**
+ * Returns the amount in paise that the bank owes because of a discrepancy. A duplicate settlement is overpaid by its
+ * full amount.
+ */
 export const owedBy = ({ kind, paid, settled }: Pick<Discrepancy, 'kind' | 'paid' | 'settled'>): Paise =>
   (kind === 'duplicate settlement' ? 0 : (paid ?? 0)) - (settled ?? 0)
 
 /**
- * Assigns ids and entries to discrepancies. Entries are final, so a discrepancy that has changed or disappeared since its
+ * Assigns ids and entries to discrepancies. Entries are final, so a discrepancy that changes or disappears after its
  * resolution is open again with the remaining amount.
  */
 export function resolverOf(mid: string, entries: readonly Entry[]) {
@@ -107,7 +116,7 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
         entered.delete(discrepancy.id)
         return withEntries(own, discrepancy)
       }),
-    /** Returns the remaining amounts of entries whose discrepancy is not among the findings any more. */
+    /** Returns the remaining amounts of entries whose discrepancy is no longer among the findings. */
     remaining: (): Discrepancy[] =>
       [...entered].flatMap(([id, own]) => {
         const { kind: stored, day, orderId, utr, settlementUtr } = own[0] as Entry
@@ -119,7 +128,7 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
   }
 }
 
-/** Applies the entries that resolve a discrepancy, wholly or in part. */
+/** Applies the entries that resolve a discrepancy in full or in part. */
 function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discrepancy {
   const last = entries.at(-1)
   if (last === undefined) return discrepancy
@@ -131,7 +140,7 @@ function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discr
   return { ...known, cause }
 }
 
-/** Compares discrepancies by day, kind and ids. A missing id sorts last, as in PostgreSQL. */
+/** Compares two discrepancies by day, kind and ids. A missing id sorts last, as in PostgreSQL. */
 export const inOrder = (a: Discrepancy, b: Discrepancy) => (placeOf(a) < placeOf(b) ? -1 : 1)
 
 const placeOf = ({ id, day, kind, orderId, settlementUtr, account = '' }: Discrepancy) =>

@@ -7,17 +7,17 @@ import type { BankHoliday } from './bank-holidays.ts'
 const CSV_HEADER = /^"?(day|date)"?\s*,/i
 const CSV_LINE = /^"?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d{4})"?\s*,(.*)$/
 /**
- * A line with a month and the holidays' column numbers, such as `April 2024 1591011`. The month's holidays follow, one per
- * line.
+ * Matches a line with a month and its holidays' column numbers, such as `April 2024 1591011`. The month's holidays
+ * follow below it, one holiday per line.
  */
 const MONTH_LINE = /^([a-z]+)\s+(20\d\d)[\s\d]*$/i
 const DAY_OF_MONTH_LINE = /^(.*\S)\s+(\d{1,2})$/
 const MONTHS = 'january february march april may june july august september october november december'.split(' ')
 
 /**
- * Reads a list of holidays as CSV, or as text copied from the Reserve Bank's page, where the month is above its days. `others`
- * contains lines in neither form, such as headings. Throws a `CsvFileError` if a day does not exist, if no month precedes a
- * day, or if the list contains no holiday.
+ * Reads a list of holidays from CSV, or from text copied from the Reserve Bank's page, where each month precedes its
+ * days. `others` contains lines in neither format, such as headings. Throws a `CsvFileError` if a day does not exist,
+ * if no month precedes a day, or if the list contains no holiday.
  */
 export function readHolidays(list: string): { holidays: BankHoliday[]; others: LineError[] } {
   const holidays: BankHoliday[] = []

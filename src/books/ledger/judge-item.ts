@@ -3,7 +3,7 @@ import type { BankDays } from './bank-days.ts'
 import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
-/** A settlement may be dated up to a day before its payment, because some files state only the date. */
+/** A settlement may be dated up to one day before its payment, because some settlement files state only the date. */
 export const SETTLED_BEFORE_MS = 24 * 60 * 60_000
 
 /** A settlement line with the item's UTR. Amounts are in paise; `gross` includes fee and tax. */
@@ -13,14 +13,14 @@ export type ItemRow = {
   at: Date
   acquirer: string | null
   status: 'SUCCESS' | 'PENDING' | 'FAILED'
-  /** Whether the amount is negative. */
+  /** True if the amount is negative. */
   isDeduction: boolean
   gross: Paise
   fee: Paise | null
   tax: Paise | null
-  /** Whether the file states which payment the line settles. */
+  /** Whether the settlement file states which payment the line settles. */
   namesPayment: boolean
-  /** Whether a FAILED line was SUCCESS in an earlier file. */
+  /** Whether the line is FAILED now and was SUCCESS in an earlier file. */
   wasPaidOut: boolean
   importId: number | null
 }
@@ -34,7 +34,7 @@ export type ItemException = {
   resolution: string | null
 }
 
-/** All facts about one UTR. */
+/** All facts about the money with one UTR. */
 export type Item = {
   mid: string
   utr: string
@@ -43,29 +43,33 @@ export type Item = {
   rows: readonly ItemRow[]
   /** Refunds of the payment, oldest first. */
   refunds: readonly SuccessfulRefund[]
-  /** The exception for money that is no order's payment, or for a duplicate payment. */
+  /** The exception for a duplicate payment, or for money that is not an order's payment. */
   exception: ItemException | undefined
   /** The bank's report that the payment failed after its success. */
   failure: ItemException | undefined
 }
 
 /**
- * The rules that depend on other items: which refunds each line deducts, which days are due, and which payouts list every
- * payment.
+ * The rules that depend on other items: which refunds each line deducts, which days are judged, and which payouts list
+ * every payment.
  */
 export type Judging = MatchedDeductions &
   Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
-    /** Whether a day is judged: only after the bank day on which its payments are paid out. */
+    /** Returns whether a day is judged. A day is judged only after the bank day on which its payments are paid out. */
     isJudged: (day: string) => boolean
     formOf: (acquirer: string | null, bankDay: string) => PayoutForm
   }
 
-/** How the settlement lines of one bank day refer to payments: one line per payment, or one line for the total of many. */
+/**
+ * How the settlement lines of one bank day refer to payments: one line for each payment, or one line for the total of
+ * many payments.
+ */
 export type PayoutForm = 'by payment' | 'by sums'
 
 /**
- * Returns the discrepancies of one item. A line that is equal and opposite to an earlier discrepancy of the item clears it. A
- * line dated more than a day before the payment cannot settle it, and is judged as a line without a payment.
+ * Returns the discrepancies of one item. A settlement line that is equal and opposite to an earlier discrepancy clears
+ * that discrepancy. A line dated more than a day before the payment cannot settle the payment, and is judged as a line
+ * without a payment.
  */
 export function judgeItem(item: Item, judging: Judging): Finding[] {
   const { payment, rows } = item
@@ -105,7 +109,9 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
   ]
 }
 
-/** Judges a payment without a settlement line. The bank does not owe what was refunded before the settlement. */
+/**
+ * Judges a payment without a settlement line. The bank does not owe amounts that were refunded before the settlement.
+ */
 function judgeUnsettled(
   { payment, rows, failure, exception, ...item }: Item,
   back: Paise,
@@ -131,7 +137,8 @@ function judgeUnsettled(
 }
 
 /**
- * Judges a line that pays out. The first line of `settled` settles the item; the whole amount of any other is an overpayment.
+ * Judges a settlement line that pays money out. The first line in `settled` settles the item; every other line overpays
+ * the item by its full amount.
  */
 function judgeSettlement(
   whole: Item,
@@ -154,7 +161,7 @@ function judgeSettlement(
     return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} already settled it${went}` }
   }
   if (payment === undefined) {
-    // A resolved exception explains at most its own amount.
+    // A resolved exception explains no more than its own amount.
     const isCovered = reported !== undefined && gross <= reported.amount
     return {
       ...about,
@@ -180,7 +187,10 @@ const isPartOfSum = ({ payment, exception }: Item, row: ItemRow, { bankDayFrom, 
   exception === undefined &&
   formOf(row.acquirer, bankDayFrom(row.day)) === 'by sums'
 
-/** Judges a line that deducts money. It is correct if it equals the whole amount of the refunds matched with it. */
+/**
+ * Judges a settlement line that deducts money. The line is correct if its amount equals the sum of the refunds matched
+ * with it.
+ */
 function judgeDeduction(
   { payment, rows, ...item }: Item,
   { day, utr: settlementUtr, gross }: ItemRow,
@@ -206,7 +216,7 @@ function judgeDeduction(
   return { ...about, cause }
 }
 
-/** Returns a discrepancy for each day with refunds that no settlement line deducts. */
+/** Returns one discrepancy for each day with refunds that no settlement line deducts. */
 function judgeUndeducted(
   { payment, ...item }: Item,
   settled: readonly ItemRow[],
@@ -230,7 +240,7 @@ function judgeUndeducted(
 
 type About = { day: string; orderId: string | null; exception: ItemException | undefined }
 
-/** The fields that all discrepancies of an item share; kind, cause and amounts are added by the caller. */
+/** Returns the fields that all discrepancies of one item share. The caller adds kind, cause and amounts. */
 const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exception }: About) => ({
   ...{ mid, day, orderId, utr, settlementUtr: null, paid: null, settled: null },
   exceptionId: exception?.exceptionId ?? null,
@@ -248,8 +258,8 @@ function formatReported(exception: ItemException | undefined): string {
 }
 
 /**
- * Formats the history of a UTR: `settled on 2026-08-17 by import 12, reversed on 2026-08-25 by import 15, paid again on
- * 2026-09-02 by import 19`.
+ * Formats the settlement history of a UTR, such as `settled on 2026-08-17 by import 12, reversed on 2026-08-25 by
+ * import 15, paid again on 2026-09-02 by import 19`.
  */
 function formatRows(rows: readonly ItemRow[]): string {
   const verb = (row: ItemRow) => {

@@ -4,14 +4,15 @@ import type { PayoutForm } from './judge-item.ts'
 import type { SuccessfulRefund } from './match-deductions.ts'
 
 /**
- * Payments of one day through one acquirer, in paise. `settledDay` is the day of their first settlement line; null if no line
- * names them.
+ * Payments on one day through one acquirer, in paise. `settledDay` is the day of the payments' first settlement line,
+ * or null if no settlement line names the payments.
  */
 export type PaidOn = { acquirer: string | null; day: string; settledDay: string | null; count: number; paid: Paise }
 
 /**
- * Settlement lines of one day and acquirer, in paise. `gross` includes fee and tax, `net` does not. `paidOut` is the number of
- * lines that pay money out; `unnamedRows` of them name no payment and no exception, and `unnamed` is the gross sum of those.
+ * Settlement lines of one day and acquirer, in paise. `gross` includes fee and tax, `net` does not. `paidOut` is the
+ * number of lines that pay money out. `unnamedRows` of these lines name no payment and no exception, and `unnamed` is
+ * the gross sum of the unnamed lines.
  */
 export type SettledOn = {
   acquirer: string | null
@@ -29,16 +30,16 @@ export type SettledOn = {
 /** A refund that no settlement line deducts; `amount` is in paise. */
 export type UndeductedRefund = Pick<SuccessfulRefund, 'refundId' | 'acquirer' | 'day' | 'amount'>
 
-/** The payout of one bank day by one acquirer. Amounts are in paise. */
+/** The payout from one acquirer on one bank day. Amounts are in paise. */
 export type JudgedPayout = {
   acquirer: string | null
   day: string
   form: PayoutForm
   rows: number
   unnamedRows: number
-  /** Number of payments due on this payout that no settlement line up to its day names. */
+  /** Number of payments that belong in this payout but that no settlement line up to the payout's day names. */
   left: number
-  /** Sum of the payments due on this payout that no settlement line names. */
+  /** Sum of the payments that belong in this payout but that no settlement line names. */
   paid: Paise
   /** Sum of the refunds since the previous bank day that no settlement line deducts. */
   refunded: Paise
@@ -50,18 +51,22 @@ export type PayoutFacts = {
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
-  /** The form of the payouts before these facts; undefined if the settlement lines of these facts decide it. */
+  /**
+   * Form of the payouts before the period of these facts; undefined if the settlement lines in these facts decide the
+   * form.
+   */
   formBefore: PayoutForm | undefined
 }
 
 /**
- * Judges each acquirer's payouts by their own settlement lines. A payout covers the payments since the previous bank
- * day; lines dated on a bank holiday belong to the next bank day's payout.
+ * Judges each acquirer's payouts by the acquirer's own settlement lines. A payout covers the payments since the
+ * previous bank day. Lines dated on a bank holiday belong to the payout on the next bank day.
  *
- * A payout is by payment if all its lines name payments, or if at least as many lines name a payment as payments have
- * no line. A payout without lines has the form of the payout before it, otherwise `formBefore`, otherwise that of its
- * acquirer's first payout with lines, otherwise that of any acquirer's. Payments through an acquirer belong to this
- * acquirer's payouts if any settlement line names the acquirer.
+ * A payout is by payment if all its lines name payments, or if the lines that name a payment are at least as many as
+ * the payments without a line. A payout without lines has the form of the payout before it, or `formBefore` if it is
+ * the first one. Without `formBefore`, it has the form of its acquirer's first payout with lines, otherwise of the
+ * first payout with lines through any acquirer. Payments through an acquirer belong to the acquirer's payouts if any
+ * settlement line names the acquirer.
  */
 export function judgePayouts(
   { paid, settled, undeducted, formBefore }: PayoutFacts,
@@ -103,28 +108,28 @@ export function judgePayouts(
   )
   return {
     payouts: [...judged.values()],
-    /** Returns the form of a payout, or undefined if it has no payments, refunds or settlement lines. */
+    /** Returns the form of a payout, or undefined if the payout has no payments, refunds or settlement lines. */
     formOf: (acquirer: string | null, day: string) => judged.get(keyOf(acquirer, day))?.form,
   }
 }
 
-/** Returns undefined for a payout without settlement lines. */
+/** Returns the form of a payout according to its settlement lines, or undefined if the payout has no lines. */
 function formOfRows({ rows, unnamedRows, left }: Omit<JudgedPayout, 'form'>): PayoutForm | undefined {
   if (rows === 0) return undefined
   return unnamedRows === 0 || rows - unnamedRows >= Math.max(1, left) ? 'by payment' : 'by sums'
 }
 
 /**
- * A payout by totals with a discrepancy. `paid` is reduced by refunds, and `settled` includes reversed lines; both are in
- * paise.
+ * A payout by totals with a discrepancy. `paid` is reduced by refunds, and `settled` includes reversed lines. Both
+ * amounts are in paise.
  */
 export type DifferingPayout = JudgedPayout & { settled: Paise }
 
 /**
- * Returns the payouts by totals that differ from their payments less the refunds of the same days. No discrepancy remains if
- * the acquirer deducts refunds one payout late: the payout exceeds its payments by one refund, or by all of its refunds, and
- * the next payout falls short by the same amount. `reversed` returns the sum of a payout's lines that were paid out before they
- * failed.
+ * Returns the payouts by totals that differ from their payments minus the refunds of the same days. An acquirer that
+ * deducts refunds one payout late causes no discrepancy: the payout is too large by one or all of its refunds, and the
+ * next payout is too small by the same amount. `reversed` returns the sum of a payout's lines that were paid out before
+ * they failed.
  */
 export function differingPayouts(
   payouts: readonly JudgedPayout[],
@@ -149,8 +154,8 @@ export function differingPayouts(
 }
 
 /**
- * Returns the days of the payments and settlement lines that decide the payouts from `from` to `to`, including those of the
- * adjacent bank days.
+ * Returns the days whose payments and settlement lines decide the payouts from `from` to `to`. The result includes the
+ * days of the payouts on the adjacent bank days.
  */
 export const daysOfPayouts = ({ from, to }: Days, { bankDayFrom, previousBankDay, nextBankDay }: BankDays): Days => ({
   from: previousBankDay(previousBankDay(bankDayFrom(from))),

@@ -2,52 +2,55 @@ import { unpadded } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 
-/** A successful refund; `amount` is in paise. `day` is the IST day of its success, `YYYY-MM-DD`. */
+/** A successful refund. `amount` is in paise. `day` is the IST day on which the refund succeeded, `YYYY-MM-DD`. */
 export type SuccessfulRefund = {
   refundId: string
   orderId: string
-  /** UTR of the payment in upper case; `acquirer` and `paidOn` describe the payment too. */
+  /** UTR of the refunded payment in upper case. `acquirer` and `paidOn` also describe the payment. */
   utr: string
   acquirer: string
   paidOn: string
   amount: Paise
   day: string
-  /** The bank's reference in upper case; empty if unknown. */
+  /** The bank's reference for the refund in upper case; empty if unknown. */
   reference: string
-  /** Amount of the payment; `settled` is the gross amount of the line that settled it, or null. */
+  /** Amount of the payment. `settled` is the gross amount of the line that settled the payment; null if no line did. */
   paid: Paise
   settled: Paise | null
 }
 
-/** A settlement line by which the bank deducts money; `gross` is in paise and negative. */
+/** A settlement line that deducts money. `gross` is in paise and negative. */
 export type Deduction = {
   utr: string
-  /** UTR in upper case: of the payment that the line names, otherwise the line's own. */
+  /** UTR in upper case: the UTR of the payment that the line names, otherwise the line's own UTR. */
   item: string
   day: string
   gross: Paise
   /** The line's own UTR and its bank reference, in upper case. */
   references: readonly string[]
-  /** Whether the line names a payment, known or not, or an exception. */
+  /** Whether the line names a payment, known or unknown, or an exception. */
   isNamed: boolean
 }
 
 export type MatchedDeductions = {
-  /** The line that deducts a refund, by `refundId`. */
+  /** The settlement line that deducts each refund, by `refundId`. */
   rowOf: ReadonlyMap<string, Deduction>
-  /** The refunds that a line deducts, by the line's UTR. */
+  /** The refunds that each settlement line deducts, by the line's UTR. */
   refundsOf: ReadonlyMap<string, readonly SuccessfulRefund[]>
-  /** `refundId`s of refunds by which the settlement line of their payment is smaller. No separate line deducts them. */
+  /**
+   * `refundId`s of netted refunds. The settlement line of the payment is smaller by the refund, and no separate line
+   * deducts the refund.
+   */
   netted: ReadonlySet<string>
 }
 
 /**
- * Matches deductions with refunds; both are sorted oldest first. A line is matched by refund reference, otherwise with the
- * oldest refund of its payment and amount, otherwise with all refunds of its payment that add up to it. Remaining refunds may
- * be netted: the payment's own line is smaller by them.
+ * Matches deductions with refunds; both are sorted oldest first. A deduction is matched by its refund reference,
+ * otherwise with the oldest refund that has its payment and amount, otherwise with all refunds of its payment that add
+ * up to its amount. Remaining refunds may be netted: the settlement line of the payment is smaller by the refunds.
  *
- * A line that names nothing is matched with the one refund of its amount, otherwise with all refunds of one bank day, otherwise
- * with all that remain, and only if exactly one choice fits.
+ * A deduction that names nothing is matched with the only refund of its amount, otherwise with all refunds on one bank
+ * day, otherwise with all remaining refunds. A match requires that exactly one choice fits.
  */
 export function matchDeductions(
   refunds: readonly SuccessfulRefund[],
@@ -84,11 +87,12 @@ export function matchDeductions(
     return sumOf(ofPayment) === -gross ? ofPayment : []
   })
   for (const ofPayment of byPayment.values()) for (const { refundId } of nettedOf(left(ofPayment))) netted.add(refundId)
-  // The recorded day of a refund may be one day after the bank's, because its status is checked only every few hours.
+  // Accepts refunds recorded up to one day after the deduction, because the service checks the status of a refund only
+  // every few hours.
   const openTo = ({ isNamed, day }: Deduction) =>
     isNamed ? [] : left(refunds).filter((refund) => refund.day <= addDays(day, 1))
   const exactTo = (row: Deduction) => openTo(row).filter(({ amount }) => amount === -row.gross)
-  // Exact amounts are matched before sums, because a refund with a line of its own would distort every sum.
+  // Exact amounts are matched before sums, because a refund with a settlement line of its own would distort every sum.
   assign((row) => {
     const exact = exactTo(row)
     return exact.length === 1 ? exact : []
@@ -98,7 +102,8 @@ export function matchDeductions(
     const open = openTo(row)
     const ofBankDays = [...groupBy(open, (refund) => nextBankDay(refund.day)).values()]
     const fitting = ofBankDays.flatMap((refunds) => {
-      // The bank has nothing to deduct for a payment that it never paid out.
+      // The second choice excludes refunds of unsettled payments, because the bank has nothing to deduct for a payment
+      // that it never paid out.
       const choices = [refunds, refunds.filter(({ settled }) => settled !== null)]
       return choices.filter((some) => sumOf(some) === -row.gross).slice(0, 1)
     })
@@ -109,8 +114,8 @@ export function matchDeductions(
 }
 
 /**
- * Returns the refunds of one payment by which its settlement line is smaller: the oldest ones that add up to the difference,
- * otherwise the only one with that amount.
+ * Returns the refunds by which a payment's settlement line is smaller: the oldest refunds that add up to the
+ * difference, otherwise the only refund with the amount of the difference.
  */
 function nettedOf(refunds: readonly SuccessfulRefund[]): readonly SuccessfulRefund[] {
   const [first] = refunds

@@ -22,20 +22,23 @@ import { inSnapshot, type Merchants, readMids, type Snapshot } from './snapshot.
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, difference: null, statement: null }
 
 /**
- * A payout and its receipt at the bank. `differenceId` identifies the discrepancy of a payout that was received short or not at
- * all; `resolution` is the operator's reason.
+ * A payout and its state in the bank statements. `differenceId` identifies the discrepancy of a payout that was
+ * received short or not at all. `resolution` is the operator's reason.
  */
 export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> &
   Arrival & { differenceId: string | null; resolution: string | null }
 
-/** Returns whether a payout, as far as statements show, was not received in full and no operator has resolved it. */
+/**
+ * Returns whether a payout is open: according to the statements it was not received in full, and no operator has
+ * resolved it.
+ */
 export const isOpenPayout = ({ mid, arrival, differenceId, resolution }: ArrivedPayout) =>
   mid !== null && resolution === null && (differenceId !== null || arrival === 'perhaps')
 
 /**
- * Yields the payouts of these days with the result of the bank statements: merchant by merchant, oldest first, followed by sums
- * of shared payouts, which belong to no single merchant. `ofStatements` leaves out merchants and acquirer accounts without a
- * statement.
+ * Yields the payouts on these days with their state in the bank statements, merchant by merchant, oldest first. Sums of
+ * shared payouts, which belong to no single merchant, come last. `ofStatements` excludes merchants and acquirer
+ * accounts without a statement.
  */
 export function listArrivals(
   db: Database,
@@ -74,7 +77,7 @@ const readResolved = query<{ differenceId: string; reason: string }, Days & { mi
     from difference_resolutions
    where mid = :mid and kind = 'short payout' and resolved_at <= :known and day between :from and :to`)
 
-/** Describes a payout that was received short as a discrepancy. */
+/** Converts a payout that was received short into a discrepancy. */
 const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>, mid: string) => ({
   ...{
     mid,
@@ -94,7 +97,9 @@ const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference
   },
 })
 
-/** Returns the short payout with this discrepancy id as known at `now`, or undefined. */
+/**
+ * Returns the short payout with the discrepancy id `id` as known at `now`, or undefined if no short payout has this id.
+ */
 export async function findShortPayout(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return undefined
@@ -105,17 +110,20 @@ export async function findShortPayout(db: Database, id: string, now: Date): Prom
   return undefined
 }
 
-/** Combines the results of these bank accounts for one payout. */
+/** Combines the states of one payout at several bank accounts. */
 function arrivalOf(payout: Parameters<typeof keyOf>[0], accounts: readonly BankAccount[]): Arrival {
   const found = accounts.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
   const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
   return found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN
 }
 
-/** A bank account with statements: the days that they cover, and, once judged, the receipt of each payout by `keyOf`. */
+/**
+ * A bank account with statements: the days that the statements cover, and, once judged, the state of each payout by
+ * `keyOf`.
+ */
 type BankAccount = AccountOf & { statements: Covering[]; arrivals?: Map<string, Arrival> }
 
-/** The days that a statement covers and the time of its import; `to` is null if it covers none. */
+/** The days that a statement covers, and the time of its import. `to` is null if the statement covers no day. */
 type Covering = { from: string; to: string | null; at: Date }
 
 async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
@@ -135,8 +143,8 @@ const readStatements = query<StatementOf, { known: Date }>(`
    order by mids, account, import_id`)
 
 /**
- * Returns the days on which statements contain every line that may match this payout. A statement imported before the payout
- * was known may have had its unmatched lines deleted, so its early days are left out.
+ * Returns the days on which statements contain every line that may match this payout. Unmatched lines may have been
+ * deleted from a statement imported before the payout was known, so the early days of that statement are excluded.
  */
 function coveredFor(
   { recordedAt }: Pick<PayoutLine, 'recordedAt'>,
@@ -150,7 +158,7 @@ function coveredFor(
   )
 }
 
-/** Returns the receipt of the payouts of these days at the bank account, by payout. */
+/** Judges the payouts on these days at one bank account, and returns their states by `keyOf`. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,
@@ -167,14 +175,14 @@ async function arrivalsAt(
 }
 
 /**
- * One credit that an acquirer transfers to a bank account: the payouts to several merchants for which `keyOf` returns the same
- * key.
+ * One credit that an acquirer transfers to a bank account. A transfer contains the payouts to all merchants for which
+ * `keyOf` returns the same key.
  */
 type Transfer = AwaitedPayout & { key: string; references: string[]; recordedAt: Date }
 
 /**
- * Returns the transfers to the bank account whose last line is dated on these days. `rests` are amounts that the acquirer added
- * or deducted besides settlement lines.
+ * Returns the transfers to the bank account whose last line is dated on these days. `rests` are amounts that the
+ * acquirer added or deducted in addition to settlement lines.
  */
 export async function transfersTo(
   snapshot: Snapshot,
@@ -203,7 +211,7 @@ export async function transfersTo(
       })
     }
   }
-  // The `net` of a merchant's payout already includes the amounts in `rests` that belong to the merchant.
+  // Skips amounts with a merchant, because the `net` of the merchant's payout already includes these amounts.
   for (const rest of rests.filter(({ mid }) => mid === null)) {
     const transfer = transfers.get(keyOf(rest))
     if (transfer) transfer.expected += amountOf(rest)
@@ -211,20 +219,23 @@ export async function transfersTo(
   return [...transfers.values()]
 }
 
-/** Returns the key of the transfer that contains a payout, since an acquirer may pay several merchants by one transfer. */
+/**
+ * Returns the key of the transfer that contains a payout. Several payouts have the same key if an acquirer pays several
+ * merchants by one transfer.
+ */
 const keyOf = ({ account, bankReference }: Pick<PayoutLine, 'account' | 'bankReference'>) =>
   `${account ?? ''} ${comparable(bankReference)}`
 
-/** Returns the last 31 days, whose payouts `ops today` includes. */
+/** Returns the last 31 days, the period whose payouts `ops today` reports. */
 export function recentDays(now: Date): Days {
   const to = toIstDay(now)
   return { from: addDays(to, -30), to }
 }
 
-/** Number of payouts with this result and their sum in paise. */
+/** Number of payouts in this state, and the sum of their net amounts in paise. */
 export type ArrivalCount = { arrival: ArrivalState | 'resolved'; payouts: number; net: Paise }
 
-/** Counts the payouts of the last 31 days by result, without those that no statement covers. */
+/** Counts the payouts of the last 31 days by state, without the payouts that no statement covers. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
   const states = [...ARRIVAL_STATES, 'resolved'] as const
   const counts = new Map(states.map((arrival) => [arrival, { arrival, payouts: 0, net: 0 }]))

@@ -8,16 +8,22 @@ import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { addResolved, type Sums } from './sums.ts'
 
 /**
- * Above this number of items or discrepancies of one merchant, only the first ones are listed, so that a missing settlement
- * file cannot exhaust memory.
+ * Largest number of items or discrepancies listed for one merchant, so that a missing settlement file cannot exhaust
+ * memory.
  */
 const MOST_LISTED = 100_000
 const LISTED_OF_MANY = 1_000
 
-/** Discrepancies of one kind that are not listed: their number, and the bank's debt from them in paise. */
+/**
+ * Discrepancies of one kind that are not listed: their number, and the amount in paise that the bank owes because of
+ * these discrepancies.
+ */
 export type Unlisted = { kind: DiscrepancyKind; count: number; owed: Paise }
 
-/** The reconciliation of a merchant's days: sums of each day with movements, and discrepancies in date order. */
+/**
+ * The reconciliation of one merchant for a period: the sums of each day with movements, and the discrepancies in date
+ * order.
+ */
 export type Book = {
   form: FileForm
   byDay: Map<string, Sums>
@@ -31,12 +37,12 @@ export async function readBook(merchant: MerchantSnapshot, days: Days): Promise<
   return { form, byDay, ...list.end() }
 }
 
-/** Receives discrepancies in batches; `items` is the number of items being judged. */
+/** Receives discrepancies in batches. `items` is the number of items being judged. */
 type OnFound = (found: readonly Discrepancy[], items: number) => void
 
 /**
- * Judges these days of a merchant and passes the discrepancies to `onFound` in batches. `onFound` decides how many of them
- * remain in memory.
+ * Judges these days of a merchant and passes the discrepancies to `onFound` in batches. `onFound` decides how many
+ * discrepancies remain in memory.
  */
 export async function judgeDays(
   merchant: MerchantSnapshot,
@@ -66,7 +72,7 @@ export async function judgeDays(
   return { form, byDay }
 }
 
-/** Returns the UTRs of the items that may have discrepancies, in date order. */
+/** Returns, in date order, the UTRs of the items that may have discrepancies. */
 function utrsToJudge(
   uneven: readonly Uneven[],
   { isMissed }: JudgedDays,
@@ -82,7 +88,7 @@ function utrsToJudge(
     })
 }
 
-/** Lists discrepancies, and only counts those beyond the limit. */
+/** Creates a list that stores discrepancies up to a limit and only counts the others. */
 export function createList() {
   const discrepancies: Discrepancy[] = []
   const unlisted = new Map<DiscrepancyKind, Unlisted>()
@@ -103,7 +109,7 @@ export function createList() {
   }
 }
 
-/** Reads the entries that resolve discrepancies of these days. */
+/** Reads the entries that resolve discrepancies dated on these days. */
 export const readEntries = query<Entry, Days & { mid: string; known: Date }>(`
   select difference_id, day, kind, order_id, utr, settlement_utr, amount_paise as amount, reason
     from difference_resolutions

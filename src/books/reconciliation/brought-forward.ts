@@ -9,8 +9,9 @@ import { judgeWithoutPayouts } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 
 /**
- * Returns the bank's debt to the merchant before `day`, in paise: the sum of all earlier movements, less discrepancies resolved
- * by their exception, which are no movements. With `closed`, reads only what follows the closed month.
+ * Returns the bank's debt to the merchant before `day`, in paise. The debt is the sum of all earlier movements, minus
+ * discrepancies that are resolved by their exception, because no movement records these discrepancies. With `closed`,
+ * continues from the closed month instead of reading all earlier movements.
  */
 export async function broughtForward(merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> {
   const { client, mid, known } = merchant
@@ -32,7 +33,7 @@ export async function broughtForward(merchant: MerchantSnapshot, day: string, cl
   return sum - accounted
 }
 
-/** Returns the UTRs of money whose exception is resolved. */
+/** Returns the UTRs of money that a resolved exception explains. */
 function explainedUtrs({ exceptions, failed, unknownOrders }: MerchantSnapshot): string[] {
   const resolved = exceptions.filter(({ kind, resolution }) => kind !== 'failure after success' && resolution !== null)
   const ofUnknown = unknownOrders.filter(({ isPaidOut, resolution }) => isPaidOut && resolution !== null)

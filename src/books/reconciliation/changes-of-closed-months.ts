@@ -7,8 +7,8 @@ type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
 }
 
 /**
- * Returns the closed months, newest first, with the changes since the close for each merchant. Reconciles every closed month,
- * which may be slow.
+ * Returns the closed months, newest first, with each merchant's changes since the month was closed. Reconciles every
+ * closed month again, which may be slow.
  */
 export async function changesOfClosedMonths(db: Database, now: Date): Promise<ChangedMonth[]> {
   const months: ChangedMonth[] = []

@@ -10,8 +10,8 @@ import { readMids, readSnapshot } from './snapshot.ts'
 type Item = { item: string; day: string; balance: Paise }
 
 /**
- * Stores the balance carried forward from a month through `client`, merchant by merchant: each open discrepancy, and
- * the remainder of the sum of all movements.
+ * Stores the balance that a month carries forward, merchant by merchant: each open discrepancy, and the remainder of
+ * the sum of all movements. Runs in the transaction of `client`.
  */
 export function storeClosedItems(
   db: Database,

@@ -7,12 +7,12 @@ import type { MerchantSnapshot } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * A closed month with its open items, from which a report continues instead of reading all earlier movements. `sums`
- * are the current sums of all earlier movements in paise, by `mid`.
+ * A closed month with its open items. A report continues from these items instead of reading all earlier movements.
+ * `sums` maps each `mid` to the current sum of all earlier movements in paise.
  */
 export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
 
-/** Returns the newest closed month before `day` whose open items are stored, as known by the snapshot's time. */
+/** Returns the newest closed month before `day` whose open items are stored, as known at the time of the snapshot. */
 export async function readClosedBase(
   { client, known }: Pick<Snapshot, 'client' | 'known'>,
   day: string,
@@ -33,7 +33,7 @@ const NEWEST = query<ClosedAt, { known: Date; before: string }>(`
    order by month desc
    limit 1`)
 
-/** Adds the changes since the close to the balances carried forward. */
+/** Adds the changes since the month was closed to the balances carried forward. */
 const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: Date }>(`
   select mid, sum(paise)::bigint as sum
     from (select mid, balance_paise as paise from closed_items where month = :month
@@ -46,8 +46,9 @@ const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: D
    group by mid`)
 
 /**
- * Returns the days until `to` on which the merchant may have open discrepancies, as ranges: days of discrepancies that were
- * open at the close, days of items that have changed since, and days that were not due then.
+ * Returns ranges of days until `to` on which the merchant may have open discrepancies. The ranges contain days of
+ * discrepancies that were open when the month was closed, days of items that changed after the month was closed, and
+ * days that were not judged yet when the month was closed.
  */
 export async function daysSince(
   merchant: MerchantSnapshot,
@@ -61,7 +62,8 @@ export async function daysSince(
     ({ receivedAt, resolvedAt }) => receivedAt > closedAt || (resolvedAt !== null && resolvedAt > closedAt),
   )
   const params = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
-  // Includes all days of a payout, since one line may change the payout's form and thereby the result for its other payments.
+  // Includes all days of a payout, because one line may change the payout's form and thus the result for the other
+  // payments in the payout.
   const changed = (await CHANGED_DAYS(client, params)).flatMap(({ day }) =>
     daysFrom(bankDays.previousBankDay(bankDays.bankDayFrom(day)), bankDays.nextBankDay(day)),
   )
@@ -79,9 +81,10 @@ const daysFrom = (from: string, to: string) =>
   Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))
 
 /**
- * Returns the days before :end on which the merchant may have open discrepancies: days of discrepancies that were open
- * at the close, and days of items with a movement that was recorded, replaced, reported or resolved since. Movements
- * dated :end or later are included, because they may name a payment that an earlier payout by totals included.
+ * Returns the days before :end on which the merchant may have open discrepancies. The result contains days of
+ * discrepancies that were open when the month was closed, and days of items with a movement that was recorded,
+ * replaced, reported or resolved after the month was closed. Movements dated :end or later are included, because they
+ * may name a payment that an earlier payout by totals included.
  */
 const CHANGED_DAYS = query<
   { day: string },
@@ -116,7 +119,7 @@ const CHANGED_DAYS = query<
            union all
           select l.day from touched t join ledger l on l.mid = :mid and l.item = t.item and l.at < :end
            union all
-          -- A changed bank holiday may change the result of any day.
+          -- A changed bank holiday may change the result for any day.
           select l.day
             from ledger l
            where l.mid = :mid and l.at < :end

@@ -8,10 +8,13 @@ import { formatSums, type Totals, totalsFrom } from './sums.ts'
 
 export type Figures = Readonly<ReturnType<typeof figuresOf>>
 
-/** Key of the figures of all merchants together, next to those of each `mid`. */
+/** Key for the figures of all merchants together. All other keys are `mid`s. */
 export const ALL = '*'
 
-/** A closed month. `figures` are those of each merchant, and of `ALL`; `month` is `YYYY-MM`. */
+/**
+ * A closed month. `month` is `YYYY-MM`. `figures` contains the figures of each merchant by `mid`, and of all merchants
+ * under `ALL`.
+ */
 export type ClosedMonth = {
   month: string
   closedAt: Date
@@ -21,7 +24,10 @@ export type ClosedMonth = {
   figures: Readonly<Record<string, Figures>>
 }
 
-/** Changes in a month since it was closed: the figures that differ, and the ledger rows behind them. */
+/**
+ * Changes in a month since the month was closed: the figures that differ, and the ledger rows that explain the
+ * differences.
+ */
 export type MonthChange = {
   closedAt: Date
   closedBy: string
@@ -30,8 +36,8 @@ export type MonthChange = {
 }
 
 /**
- * A ledger row or exception that was recorded, replaced or resolved after the close. `amount` is in paise, positive if the bank
- * owes it. `importId` is the import that recorded or replaced the row.
+ * A ledger row or exception that was recorded, replaced or resolved after the month was closed. `amount` is in paise,
+ * positive if the bank owes the amount. `importId` is the import that recorded or replaced the row.
  */
 export type LedgerChange = {
   changedAt: Date
@@ -52,8 +58,8 @@ export function daysOfMonth(month: string): Days {
 }
 
 /**
- * Returns the figures to store for a closed month, without `awaited`, which changes with every later payout, and without the
- * two parts of `resolved`.
+ * Returns the figures to store for a closed month. Omits `awaited`, which changes with every later payout, and the two
+ * parts of `resolved`.
  */
 export function figuresOf(totals: Totals) {
   const { awaited, resolvedPlus, resolvedMinus, ...figures } = formatSums(totals)
@@ -71,8 +77,8 @@ const CLOSED_MONTHS = query<ClosedMonth, { known: Date }>(`
    order by month desc`)
 
 /**
- * Stores a month's figures. A month is closed only once: returns the stored figures of the first close, and `isNew` if this
- * call was the first.
+ * Stores a month's figures. A month is closed only once, so every later call returns the figures of the first close.
+ * `isNew` is true only for the first call.
  */
 export async function closeMonth(
   db: Queryable,
@@ -94,7 +100,9 @@ const INSERT = query<object, Omit<ClosedMonth, 'figures'> & { figures: string }>
 const CLOSED_MONTH = query<ClosedMonth, { month: string }>(`
   select month, closed_at, closed_by, sha256, figures from closed_months where month = :month`)
 
-/** Returns whether a month has no payment, settlement or import, which suggests a mistyped month. */
+/**
+ * Returns whether a month has no payment, settlement or import, which suggests that the operator mistyped the month.
+ */
 export async function isEmptyMonth(db: Queryable, month: string, { [ALL]: all }: ClosedMonth['figures']) {
   if (all && all.payments + all.settlements > 0) return false
   return (await IMPORTS(db, boundsOf(daysOfMonth(month)))).length === 0
@@ -106,11 +114,11 @@ const IMPORTS = query<object, { begin: Date; end: Date }>(`
   select 1 from statement_imports where imported_at >= :begin and imported_at < :end
    limit 1`)
 
-/** Returns the closed month that spans exactly these days, if any. */
+/** Returns the closed month that consists of exactly these days, or undefined. */
 export const closedMonthOf = ({ from, to }: Days, closed: readonly ClosedMonth[]): ClosedMonth | undefined =>
   closed.find(({ month }) => from === daysOfMonth(month).from && to === daysOfMonth(month).to)
 
-/** Returns the figures of a merchant, or of `ALL`, that differ from those stored at the close. */
+/** Returns the figures of a merchant, or of `ALL`, that differ from the figures stored when the month was closed. */
 export function differingFigures(month: ClosedMonth, mid: string, totals: Totals): MonthChange['figures'] {
   const stored = month.figures[mid] ?? figuresOf(totalsFrom(0))
   const figures: [string, string | number | undefined][] = Object.entries(figuresOf(totals))
@@ -119,7 +127,7 @@ export function differingFigures(month: ClosedMonth, mid: string, totals: Totals
     .filter(({ was, is }) => was !== is)
 }
 
-/** Returns the changes in a merchant's closed month, or undefined if there are none. */
+/** Returns the changes to a merchant's figures since the month was closed, or undefined if nothing has changed. */
 export async function changesSince(
   { client, mid, known, unknownOrders }: MerchantSnapshot,
   closed: ClosedMonth,
@@ -133,15 +141,18 @@ export async function changesSince(
   return figures.length + rows.length === 0 ? undefined : { closedAt, closedBy, figures, rows }
 }
 
-/** Longest list of changes in a month. */
+/** Largest number of changes listed for one month. */
 const MOST_CHANGES = 1_000
 
-/** Lists a merchant's movements before :end and its exceptions that were recorded, replaced or resolved since the close. */
+/**
+ * Lists a merchant's movements before :end, and its exceptions, if they were recorded, replaced or resolved after the
+ * month was closed.
+ */
 const CHANGES = query<
   LedgerChange,
   { mid: string; known: Date; closedAt: Date; explained: readonly string[]; end: Date; to: string }
 >(`
-  -- Materialized, because Citus would otherwise look for the movements of a merchant on the shard of unknown orders.
+  -- Materialized, because Citus would otherwise search for the movements of a merchant on the shard of unknown orders.
   with reported as materialized (
     select day, kind, utr, order_id, amount_paise, received_at, resolved_at, exception_id
       from money_exceptions

@@ -10,9 +10,9 @@ import {
 } from '../ledger/judge-payouts.ts'
 
 /**
- * Returns the payouts by totals of these days that differ from their payments, and the totals that the bank has reversed. Skips
- * payouts of `today` and later, since the bank may still pay. The cause names exceptions and refunds whose amounts explain the
- * discrepancy.
+ * Returns the payouts by totals on these days that differ from their payments, and the totals that the bank has
+ * reversed. Skips payouts dated `today` or later, because the bank may still pay. The cause names exceptions and
+ * refunds whose amounts explain the discrepancy.
  */
 export function compareSums(
   { mid, days: { from, to }, today, bankDays, exceptions, reversed }: Facts,
@@ -25,7 +25,7 @@ export function compareSums(
     bySums.find((payout) => payout.acquirer === acquirer && payout.day === bankDayFrom(day))
   const reversals = reversed.filter((line) => {
     const payout = payoutOf(line)
-    // A total that the bank paid again on the same day is not reversed.
+    // If the bank paid the total again on the same day, the total is not reversed.
     return payout !== undefined && payout.unnamed !== payout.paid
   })
   const backOf = (payout: JudgedPayout) =>
@@ -67,8 +67,9 @@ function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { 
 }
 
 /**
- * Formats the likely explanation, such as `; likely exception 5f0c… (amount differs of 200.00, open)`: the only exception or
- * refund with the amount of the difference, otherwise all of them if they add up to it. Returns an empty text if neither fits.
+ * Formats the likely explanation, such as `; likely exception 5f0c… (amount differs of 200.00, open)`. The explanation
+ * is the only exception or refund with the amount of the difference, otherwise all exceptions and refunds if they add
+ * up to the difference. Returns an empty text if neither applies.
  */
 function formatLikely(
   exceptions: readonly MoneyException[],
@@ -77,8 +78,8 @@ function formatLikely(
 ): string {
   const candidates = [
     ...exceptions.map(({ exceptionId, kind, amount, resolution }) => ({
-      // The payments already include a recorded duplicate payment, so the duplicate can only explain a payout that is
-      // too small.
+      // The payments already include a recorded duplicate payment, so the duplicate payment can explain only a payout
+      // that is too small.
       paise: kind === 'failure after success' || (kind === 'double payment' && difference < 0) ? -amount : amount,
       text: `exception ${exceptionId} (${kind} of ${toDecimalText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
     })),

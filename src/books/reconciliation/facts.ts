@@ -6,19 +6,22 @@ import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 
-/** Items of one day and acquirer that may be more than a payment settled once in full, and so may contain discrepancies. */
+/**
+ * Items of one day and acquirer that may have discrepancies, because they may differ from a payment settled once in
+ * full.
+ */
 export type Uneven = {
   day: string
   acquirer: string | null
   /** True for payments without any other movement; false for items with several movements, or without a payment. */
   isWaiting: boolean
-  /** UTRs separated by spaces, because an array of several hundred thousand strings needs ten times the memory. */
+  /** UTRs separated by spaces, because an array of several hundred thousand strings needs ten times as much memory. */
   items: string
 }
 
 /**
- * Reads the facts about a merchant's days, and for each day the `uneven` items: all that may be more than a payment settled
- * once. `settledLater` contains the UTRs of unsettled payments that a settlement line after the window names.
+ * Reads the facts about a merchant's days, and each day's `uneven` items, which may differ from a payment settled once
+ * in full. `settledLater` contains the UTRs of unsettled payments that a settlement line dated after the window names.
  */
 export async function readFacts(
   merchant: MerchantSnapshot,
@@ -32,8 +35,8 @@ export async function readFacts(
   const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
   const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
   const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
-  // The first query groups these payments as unsettled. They are subtracted from those groups and added with the day of
-  // their settlement line.
+  // The first query counted these payments as unsettled, so they move to the groups with the day of their settlement
+  // line.
   const moved = later.map((group) => ({ ...group, settledDay: null, count: -group.count, paid: -group.paid }))
   const paid = [...groups, ...moved, ...later].flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
   const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }
@@ -48,8 +51,9 @@ const unevenOf = (groups: readonly Group[]): Uneven[] =>
   )
 
 /**
- * Reads the settlement lines of the payouts around `days`. If the window's first payout has no lines, the window starts at the
- * last payout with lines before it, which decides the form. If there is none, the lines of the merchant's first day decide.
+ * Reads the settlement lines of the payouts around `days`. If the window's first payout has no lines, the window starts
+ * at the last earlier payout with lines, which decides the form. If no earlier payout has lines, the lines on the
+ * merchant's first day decide the form.
  */
 async function readWindow(merchant: MerchantSnapshot, days: Days) {
   const { client, known, bankDays, mid, unknownOrders } = merchant
@@ -73,17 +77,17 @@ async function readWindow(merchant: MerchantSnapshot, days: Days) {
 type Window = { mid: string; known: Date; begin: Date; end: Date }
 
 /**
- * Payments from :begin until before :end, grouped by day, acquirer and the day of their first settlement line; groups without a
- * day contain movements without a payment. `items` lists, separated by spaces, the UTRs that are not simply a payment with one
- * settlement of its amount.
+ * Payments from :begin until before :end, grouped by day, acquirer and the day of their first settlement line. Groups
+ * without a day contain movements without a payment. `items` lists, separated by spaces, the UTRs of all items except
+ * payments with a single settlement of the same amount.
  */
 type Group = Omit<PaidGroup, 'day'> & {
   day: string | null
-  /** The first day from :from to :to on which the items have a movement. */
+  /** The first day from :from to :to on which these items have a movement. */
   movedDay: string | null
   /** Payments that no settlement line in the window names. */
   isUnlined: boolean
-  /** Unlined payments without any other movement. */
+  /** Payments without a settlement line and without any other movement. */
   isWaiting: boolean
   items: string | null
 }
@@ -107,7 +111,8 @@ const GROUPS = query<Group, Window & Days>(`
            and (movements = 2 and balance = 0 and line_at >= paid_at - interval '1 day') is not true as is_uneven,
            (case when line_at >= paid_at - interval '1 day' then line_at
                  when line_at < paid_at - interval '1 day' then
-                   -- The first line cannot settle the payment, since it is too early. The next one may.
+                   -- A first line that is too early cannot settle the payment, but the next line may settle the
+                   -- payment.
                    (select min(at)
                       from settlement_lines line
                      where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
@@ -123,8 +128,8 @@ const GROUPS = query<Group, Window & Days>(`
    group by 1, 2, 3, 4, 5, 6, 7`)
 
 /**
- * Returns those of the payments :items (separated by spaces) that a settlement line from :end on names, grouped by the day of
- * the first such line.
+ * Returns the payments in :items (UTRs separated by spaces) that a settlement line dated :end or later names. Groups
+ * the payments by the day of their first settlement line from :end on.
  */
 const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, 'begin'> & { items: string }>(`
   with late as (
@@ -163,7 +168,7 @@ const LAST_DAY = query<{ day: string }, Omit<Window, 'begin'>>(`
    order by at desc
    limit 1`)
 
-/** Returns whether every settlement line on the first day with lines names its payment. */
+/** Returns whether every settlement line on the merchant's first day with lines names its payment. */
 const FIRST_DAY = query<
   { namesEach: boolean | null },
   Omit<Window, 'begin' | 'end'> & { explained: readonly string[] }

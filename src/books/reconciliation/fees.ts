@@ -5,21 +5,21 @@ import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { inSnapshot } from './snapshot.ts'
 
 /**
- * A settlement line that deducts more than the contract allows. `gross` includes fee and tax; `excess` is `fee + tax -
- * allowed`.
+ * A settlement line that deducts more fee and tax than the contract allows. `gross` includes fee and tax. `excess` is
+ * `fee + tax - allowed`.
  */
 export type ExcessFee = {
   mid: string
   day: string
   settlementUtr: string
-  /** UTR and order of the payment; null if the line names no known payment. */
+  /** UTR and order id of the payment; both are null if the line names no known payment. */
   utr: string | null
   orderId: string | null
 } & Record<'gross' | 'fee' | 'tax' | 'allowed' | 'excess', Paise>
 
 /**
- * Yields the lines of these days whose fee and tax exceed the contract, by merchant and day; for all merchants with a contract,
- * or for `mid`.
+ * Yields the settlement lines of these days whose fee and tax exceed the contract, sorted by merchant and day. Checks
+ * the merchant `mid` if given, otherwise all merchants with a contract.
  */
 export function listExcessFees(
   db: Database,
@@ -35,8 +35,9 @@ const MIDS_WITH_CONTRACT = query<{ mid: string }, { mid: string | undefined }>(`
   select distinct mid from merchant_fees where :mid::text is null or mid = :mid order by mid`)
 
 /**
- * Rounds fee and tax half up and tolerates a difference of one paisa in total. A line that names neither an acquirer nor a
- * payment is checked only if all contracts of the merchant are with one acquirer. A fee that the line does not state is 0.
+ * Rounds fee and tax half up and tolerates a total difference of one paisa. A line that names neither an acquirer nor a
+ * payment is checked only if all contracts of the merchant are with one acquirer. A fee that the line does not state is
+ * treated as 0.
  */
 const EXCESS_FEES = query<ExcessFee, { mid: string; known: Date; begin: Date; end: Date }>(`
   with charged as (

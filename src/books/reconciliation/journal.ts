@@ -7,8 +7,8 @@ import { amountOf, type Rest, readRests } from './rests.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
 /**
- * A posting of a double-entry voucher, whose debits equal its credits. One of the two amounts, in paise, is 0. `account` is set
- * for postings without a merchant.
+ * A posting in a double-entry voucher, whose debits equal its credits. Amounts are in paise, and either the debit or
+ * the credit is 0. `account` is set for postings without a merchant.
  */
 export type JournalLine = {
   date: string
@@ -22,7 +22,7 @@ export type JournalLine = {
 
 const RECEIVABLE = 'acquirer receivable'
 
-/** The ledger that is posted against the acquirer receivable. */
+/** The ledger that each kind of movement posts against the acquirer receivable. */
 const OTHER_SIDE: Record<MovementKind, string> = {
   ...{
     payment: 'sales',
@@ -39,9 +39,9 @@ const OTHER_SIDE: Record<MovementKind, string> = {
 }
 
 /**
- * Yields the movements of these days in double entry, merchant by merchant. A day's payments form one voucher, its refunds
- * another, and each bank transfer one under its reference. Sums of shared transfers, which belong to no single merchant, follow
- * at the end.
+ * Yields the movements of these days as double-entry vouchers, merchant by merchant. The payments of a day form one
+ * voucher, the refunds of a day another, and each bank transfer forms one under its reference. Sums of shared
+ * transfers, which belong to no single merchant, come last.
  */
 export function journalOf(
   db: Database,
@@ -75,7 +75,7 @@ function voucherOfRest(rest: Rest): Voucher {
   return { date: day, mid: null, account, voucher: bankReference, sums }
 }
 
-/** A voucher before it is split into postings. `sums` is the debit of each ledger; a credit is negative. */
+/** A voucher before it is split into postings. `sums` maps each ledger to its debit in paise; a credit is negative. */
 type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, Paise> }
 
 const post = ({ sums }: Voucher, ledger: string, paise: Paise) => sums.set(ledger, (sums.get(ledger) ?? 0) + paise)

@@ -9,10 +9,10 @@ import { addSums, noSums, type Sums } from './sums.ts'
 /** How the settlement lines of a period refer to payments. */
 export type FileForm = PayoutForm | 'by payment and by sums'
 
-/** The judged days of a merchant, before resolutions are applied. */
+/** The judged days of a merchant before operator entries are applied. */
 export type JudgedDays = {
   form: FileForm
-  /** Sums of each day with movements. */
+  /** The sums of each day with movements. */
   byDay: Map<string, Sums>
   /** Payouts by totals with a discrepancy. */
   findings: Finding[]
@@ -22,7 +22,7 @@ export type JudgedDays = {
   judgeItems: (items: readonly Item[]) => Finding[]
 }
 
-/** Judges the facts of a period. A pure function: it reads no database, so that tests can pass any facts. */
+/** Judges the facts of a period. The function is pure: it reads no database, so that tests can pass any facts. */
 export function judge(facts: Facts): JudgedDays {
   const { matched, bankDays, days, refunds } = facts
   const undeducted = refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
@@ -38,8 +38,8 @@ export function judge(facts: Facts): JudgedDays {
   }
 
   /**
-   * Returns the form of a payout. An item may have lines far outside the window; those are no discrepancies of these days, so
-   * the form is irrelevant there.
+   * Returns the form of a payout. An item may have lines far outside the window, where the form is irrelevant, because
+   * lines outside the window are not discrepancies of these days.
    */
   function knownFormOf(acquirer: string | null, bankDay: string): PayoutForm {
     const form = formOf(acquirer, bankDay)
@@ -49,8 +49,8 @@ export function judge(facts: Facts): JudgedDays {
   }
 
   /**
-   * Returns whether the payout of a payment is still awaited. A payout due after the period is awaited too, since a later
-   * report judges it.
+   * Returns whether the payout of a payment is still awaited. A payout expected after the period is awaited, because a
+   * later report judges the payout.
    */
   function isAwaited(acquirer: string | null, day: string): boolean {
     const pending = bankDays.nextBankDay(day)
@@ -58,7 +58,10 @@ export function judge(facts: Facts): JudgedDays {
   }
 }
 
-/** Returns the discrepancies of items regardless of days and payout forms, to find those that a resolved exception explains. */
+/**
+ * Returns the discrepancies of items without regard to days and payout forms, to find the discrepancies that a resolved
+ * exception explains.
+ */
 export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]): Finding[] {
   const judging = { ...facts.matched, ...facts.bankDays, isJudged: isJudgedBy(facts), formOf: () => 'by sums' as const }
   return items.flatMap((item) => judgeItem(item, judging))
@@ -66,20 +69,22 @@ export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]
 
 const isWithin = ({ from, to }: Days, day: string) => day >= from && day <= to
 
-/** Returns whether a day is judged: only after the bank day on which its payments are paid out. */
+/** Returns whether a day is judged. A day is judged only after the bank day on which its payments are paid out. */
 const isJudgedBy =
   ({ bankDays, today }: MerchantFacts) =>
   (day: string) =>
     bankDays.nextBankDay(day) < today
 
-/** Selects the facts that decide the payouts of the window. Payments whose failure was resolved are subtracted. */
+/**
+ * Selects the facts that decide the payouts in the window. Subtracts payments whose failure an operator has resolved.
+ */
 function payoutFacts({ window, paid, settled, failed, formBefore }: Facts, undeducted: Facts['refunds']) {
   const failures = failed.map(({ acquirer, day, amount }) => {
     return { acquirer, day, settledDay: null, count: -1, paid: -amount }
   })
   return {
     paid: [...paid, ...failures].filter(({ day }) => isWithin(window, day)),
-    // The payout on the window's first day also covers payments before the window, so it is left out.
+    // The payout on the window's first day also covers payments before the window, so the first day is excluded.
     settled: settled.filter(({ day }) => day > window.from),
     undeducted: undeducted.filter(({ day }) => isWithin(window, day)),
     formBefore,
@@ -108,7 +113,7 @@ function sumUp(
     }
     if (settledDay === null && isAwaited(acquirer, day)) sums.awaited += sum
   }
-  // A refund before the settlement reduces the awaited amount, since the bank pays out only the rest.
+  // A refund before the settlement reduces the awaited amount, because the bank pays out only the remaining amount.
   for (const { paidOn: day, acquirer, amount, settled: line } of undeducted) {
     if (isWithin(days, day) && line === null && isAwaited(acquirer, day)) sumsAt(byDay, day).awaited -= amount
   }
@@ -119,7 +124,7 @@ function sumUp(
   return byDay
 }
 
-/** Returns the sums of a day, starting at zero. */
+/** Returns the sums of a day, and creates them at zero if the day has none. */
 export function sumsAt(byDay: Map<string, Sums>, day: string): Sums {
   const sums = byDay.get(day) ?? noSums()
   byDay.set(day, sums)

@@ -6,12 +6,15 @@ import { aroundOf, readRests } from './rests.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * A payout that a credit may match, with its amount in paise. `others` lists references of other payouts that the credit names
- * or is matched with.
+ * A payout that a credit may match. `expected` is the payout's amount in paise. `others` lists references of other
+ * payouts that the credit names or is matched with.
  */
 export type MatchingPayout = { expected: Paise; others: string[] }
 
-/** Returns the payout with this reference to the credit's bank account, or undefined if there is none within 31 days. */
+/**
+ * Returns the payout with this reference to the credit's bank account, or undefined if no payout within 31 days has
+ * this reference.
+ */
 export async function findPayout(
   snapshot: Snapshot,
   { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,

@@ -4,10 +4,10 @@ import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
 import type { Snapshot, UnknownOrder } from './snapshot.ts'
 
-/** Facts about one merchant in a snapshot that do not depend on the period. */
+/** Facts about one merchant in a snapshot that are the same for every period. */
 export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
   MerchantFacts & {
-    /** Exceptions for unknown orders whose UTR appears in a settlement line of the merchant. */
+    /** Exceptions for unknown orders whose UTR appears in one of the merchant's settlement lines. */
     unknownOrders: readonly UnknownOrder[]
   }
 
@@ -28,16 +28,16 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
 
 const FAILURE = 'failure after success'
 
-/** Number of items that one query reads. */
+/** Number of items that each query reads. */
 const ITEMS_READ = 500
 
-/** Yields all facts about these UTRs of the merchant, in batches of `ITEMS_READ`. */
+/** Yields all facts about the merchant's items with these UTRs, in batches of `ITEMS_READ`. */
 export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string[]): AsyncGenerator<Item[]> {
   const of = { refundsOf: groupBy(merchant.refunds, ({ utr }) => utr), ...explanationsOf(merchant) }
   for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ), of)
 }
 
-/** Exceptions and refunds by UTR; `failures` by `orderId`. */
+/** Explanations for items: exceptions and refunds by UTR, and `failures` by `orderId`. */
 type Explanations = ReturnType<typeof explanationsOf> & { refundsOf: ReadonlyMap<string, SuccessfulRefund[]> }
 
 async function readItems(
@@ -52,15 +52,15 @@ async function readItems(
     return {
       ...{ mid, utr, payment, rows: lines.get(utr) ?? [], exception: ofUtr.get(utr) },
       refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
-      // A failure report concerns the order's own payment, never its duplicate.
+      // A failure report concerns the order's own payment, never a duplicate payment.
       failure: payment === undefined || payment.isDuplicate ? undefined : failures.get(payment.orderId),
     }
   })
 }
 
 /**
- * Returns the exception of each UTR and the failure of each order. An open one takes precedence over resolved ones, and
- * an older one over newer ones.
+ * Returns the exception for each UTR and the failure for each order. Open exceptions take precedence over resolved
+ * exceptions, and older exceptions over newer exceptions.
  */
 function explanationsOf({ exceptions, unknownOrders }: MerchantSnapshot) {
   const ofUtr = new Map<string, ItemException>()

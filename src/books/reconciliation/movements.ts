@@ -11,27 +11,27 @@ import type { Rest } from './rests.ts'
 export type MovementKind =
   | 'payment'
   | 'refund'
-  /** Second payment of an order that was already paid. */
+  /** Second payment for an order that was already paid. */
   | 'duplicate payment'
   | 'duplicate refund'
-  /** Net amount of a bank transfer; `fee` and `tax` are what was deducted from it. */
+  /** Net amount of a bank transfer. `fee` and `tax` are the amounts deducted from the transfer. */
   | 'payout'
   | 'fee'
   | 'tax'
-  /** Amount that the acquirer added to the transfer or deducted from it besides settlement lines. */
+  /** Amount that the acquirer added to the transfer or deducted from it, in addition to settlement lines. */
   | 'adjustment'
   | 'unknown order'
-  /** An operator's resolution of a discrepancy; `written off` if no accounting term was given. */
+  /** An operator's resolution of a discrepancy. The kind is `written off` if the operator gave no accounting term. */
   | (typeof WRITTEN_OFF_AS)[number]
   | 'written off'
-  /** A discrepancy that is explained by its resolved exception. */
+  /** A discrepancy that its resolved exception explains. */
   | 'exception'
 
-/** A change of the acquirer's debt to a merchant by `amount` paise; negative if the debt decreases. */
+/** A change of the acquirer's debt to a merchant. `amount` is in paise, and negative if the debt decreases. */
 export type MoneyMovement = {
   day: string
   kind: MovementKind
-  /** The service's `orderId` and the merchant's own `order_id`; null if no order is known. */
+  /** The service's `orderId`; null if no order is known. `merchantOrderId` is the merchant's own `order_id`. */
   orderId: string | null
   merchantOrderId: string | null
   /** UTR of the payment, `refundId`, bank reference of the payout, or id of the discrepancy or exception. */
@@ -40,8 +40,8 @@ export type MoneyMovement = {
 }
 
 /**
- * Returns all movements of these days in date order, so that brought forward plus movements equals carried forward. Within a
- * day, payments come first, then refunds, payouts and resolutions.
+ * Returns all movements of these days in date order. The balance brought forward plus these movements equals the
+ * balance carried forward. Within a day, payments come first, followed by refunds, payouts and resolutions.
  */
 export async function movementsOf(
   merchant: MerchantSnapshot,
@@ -59,8 +59,8 @@ export async function movementsOf(
     unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
   })
   const resolved: Discrepancy[] = []
-  // An operator's entry is a movement of its own and leaves nothing owed, so only resolutions through exceptions are added
-  // here.
+  // Only resolutions through exceptions are added here. An operator's entry is a movement of its own and leaves nothing
+  // owed.
   await judgeDays(merchant, days, (found) => {
     resolved.push(...found.filter(({ resolution, owed }) => resolution !== null && owed !== 0))
   })
@@ -68,7 +68,7 @@ export async function movementsOf(
     const { day, orderId, merchantOrderId, exceptionId, id, owed } = one
     return { day, kind: 'exception', orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
   })
-  // The sort is stable, so these movements come last within a day.
+  // The sort is stable, so resolutions through exceptions come last within a day.
   return [...moved, ...byExceptions].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
 }
 
@@ -79,7 +79,8 @@ type Params = Days & { mid: string; known: Date; begin: Date; end: Date; restDay
 }
 
 /**
- * Movements of the days from :from to :to, which begin at :begin and end before :end. Settlement lines are summed by transfer.
+ * Movements on the days from :from to :to, which begin at :begin and end before :end. The query sums settlement lines
+ * by transfer.
  */
 const MOVEMENTS = query<MoneyMovement, Params>(`
   with transfer as (

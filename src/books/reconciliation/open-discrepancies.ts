@@ -12,8 +12,8 @@ import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 export type OpenOfMerchant = { mid: string; discrepancies: WithMerchantOrderId<Discrepancy>[]; unlisted: Unlisted[] }
 
 /**
- * Yields every open discrepancy until `to`, merchant by merchant. A monthly report lists only its own days, but a discrepancy
- * of a closed month stays open until an entry or a settlement line clears it.
+ * Yields every open discrepancy until `to`, merchant by merchant. A monthly report lists only discrepancies of its own
+ * days, but a discrepancy of a closed month stays open until an entry or a settlement line clears it.
  */
 export function openDiscrepancies(
   db: Database,
@@ -33,8 +33,8 @@ export function openDiscrepancies(
 }
 
 /**
- * Passes the merchant's open discrepancies until `to` to `onFound` in batches. With `closed`, reads only what follows the
- * closed month.
+ * Passes the merchant's open discrepancies until `to` to `onFound` in batches. With `closed`, continues from the closed
+ * month instead of judging all earlier days.
  */
 export async function findOpen(
   merchant: MerchantSnapshot,

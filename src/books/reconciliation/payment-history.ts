@@ -13,20 +13,23 @@ export type PaymentHistory = Pick<
   'mid' | 'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'createdAt' | 'expiresAt'
 > & {
   status: Status
-  /** Whether the order stays PENDING because the acquirer's last status response could not be read. */
+  /** Whether the order stays PENDING because the service could not read the acquirer's last status response. */
   isUnreadable: boolean
   utr: string | null
-  /** The bank's reference of the order's payment; null before the payment, or if only the acquirer's payment id is known. */
+  /**
+   * The bank's reference for the order's payment; null if the order is unpaid, or if only the acquirer's payment id is
+   * known.
+   */
   bankReference: string | null
   acquirer: string
   /**
-   * The acquirer's order id, the `tr` of its link, and the number of status checks; null if the service builds the links
-   * itself.
+   * The acquirer's order id. `acquirerReference` is the `tr` in the acquirer's link, and `enquiries` is the number of
+   * status checks. All three are null if the service builds the links itself.
    */
   acquirerId: string | null
   acquirerReference: string | null
   enquiries: number | null
-  /** Failed attempts, the successful payment, and the merchant's cancellation. */
+  /** Failed attempts, the successful payment, and the cancellation by the merchant. */
   changes: PaymentChange[]
   exceptions: PaymentException[]
   refunds: Refund[]
@@ -41,13 +44,13 @@ export type PaymentChange = {
   reason: ReportSource | 'merchant'
   toldBy: string | null
   note: string | null
-  /** Failure reason of the attempt and the bank's code; null if not reported. */
+  /** Failure reason of the attempt, null if not reported. `failureCode` is the bank's code for the failure. */
   failureReason: string | null
   failureCode: string | null
   changedAt: Date
 }
 
-/** A webhook event of the order and its endpoint; `url` is null for a return-URL callback. */
+/** A webhook event for the order, and its endpoint. `url` is null for a return-URL callback. */
 export type NotifiedMerchant = {
   type: string
   url: string | null
@@ -71,21 +74,23 @@ export type SettledPayment = {
   initiatedAt: Date
 }
 
-/** Criteria of a search. */
+/** Criteria for a search of payments. */
 export type Criteria =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
-  /** Matches orders created, payments and exceptions with this amount, from `from` until before `until`. */
+  /**
+   * Matches orders created, payments made and exceptions reported with this amount, from `from` until before `until`.
+   */
   | { amount: Paise; from: Date; until: Date }
 
 /** Largest number of payments that one search returns. */
 const FOUND_LIMIT = 100
 
-/** Reads a payment's history from its creation to its settlement, without customer data. */
+/** Reads the history of a payment from the creation of its order to its settlement, without customer data. */
 export function createPaymentHistory(db: Database) {
   return {
-    /** Returns the history of one order, or undefined if it does not exist. */
+    /** Returns the history of one order, or undefined if the order does not exist. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
       const rows = await readIntent(db, { orderId })
       if (rows[0] === undefined) return undefined
@@ -104,8 +109,8 @@ export function createPaymentHistory(db: Database) {
     },
 
     /**
-     * Returns up to 100 `orderId`s, newest first; `more` is true if further ones match. `mid` limits the search to one
-     * merchant.
+     * Returns up to 100 `orderId`s, newest first. `more` is true if further orders match. `mid` limits the search to
+     * one merchant.
      */
     async search(criteria: Criteria, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
       if ('orderId' in criteria) return { orderIds: [criteria.orderId], more: false }
@@ -116,7 +121,7 @@ export function createPaymentHistory(db: Database) {
     settlementsOf,
   }
 
-  /** Returns the settlement lines with one of these UTRs, of all merchants if `mid` is undefined. */
+  /** Returns the settlement lines with one of these UTRs. `mid` limits the result to one merchant. */
   function settlementsOf(utrs: readonly string[], mid?: string): Promise<SettledPayment[]> {
     return readSettlements(db, { mid, utrs: utrs.flatMap((utr) => formsOf(unpadded(utr.toUpperCase()))) })
   }
@@ -164,7 +169,7 @@ const readSettlements = plannedQuery<SettledPayment, { mid: string | undefined; 
    where upper(coalesce(payment_utr, utr)) = any (:utrs) and (:mid::text is null or mid = :mid)
    order by initiated_at, mid, utr`)
 
-/** Reads one `orderId` more than `FOUND_LIMIT`, to detect that further ones match. */
+/** Reads one `orderId` more than `FOUND_LIMIT`, to detect whether further orders match. */
 function readOrderIds(db: Database, criteria: Exclude<Criteria, { orderId: string }>, mid: string | undefined) {
   const limit = FOUND_LIMIT + 1
   if ('merchantOrderId' in criteria) return ofMerchantOrderId(db, { ...criteria, mid, limit })
@@ -176,7 +181,7 @@ function readOrderIds(db: Database, criteria: Exclude<Criteria, { orderId: strin
 type Found = { orderId: string }
 type Limits = { mid: string | undefined; limit: number }
 
-// Starts from `merchants`, because the tables' indexes begin with `mid`.
+// Starts from `merchants`, because the indexes of the other tables begin with `mid`.
 
 const ofMerchantOrderId = plannedQuery<Found, { merchantOrderId: string } & Limits>(`
   select i.order_id
@@ -199,7 +204,7 @@ const ofUtr = plannedQuery<Found, { utr: string } & Limits>(`
    order by order_id desc
    limit :limit`)
 
-/** Matches a payment on the bank's payment day if known, otherwise on the day of its report. */
+/** Matches a payment on the bank's payment day, or on the day of its report if the payment day is unknown. */
 const ofAmount = plannedQuery<
   Found,
   { amount: Paise; from: Date; until: Date; firstId: string; endId: string } & Limits

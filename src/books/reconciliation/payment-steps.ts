@@ -5,10 +5,13 @@ import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import type { NotifiedMerchant, PaymentChange, PaymentHistory, SettledPayment } from './payment-history.ts'
 
-/** One step in a payment's history; `by` is the party that reported or caused it. */
+/** One step in a payment's history. `by` is the party that reported or caused the step. */
 export type Step = { at: Date; what: string; by: string | null }
 
-/** Returns a payment's history in chronological order, worded so that support staff can read it out on the telephone. */
+/**
+ * Returns a payment's history in chronological order. The texts are worded so that support staff can read them out on
+ * the telephone.
+ */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
   const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now

@@ -8,11 +8,11 @@ import { readMerchant } from './merchant.ts'
 import { type Rest, readRests } from './rests.ts'
 import { readSnapshot, type Snapshot } from './snapshot.ts'
 
-/** One settlement line of a payout with its payment. Amounts are in paise; `gross` includes fee and tax. */
+/** One settlement line in a payout, with its payment. Amounts are in paise; `gross` includes fee and tax. */
 export type PayoutRow = {
   mid: string
   day: string
-  /** Null if the line names no known payment; it may be a total. */
+  /** Null if the line names no known payment, for example because the line is a total of many payments. */
   orderId: string | null
   merchantOrderId: string | null
   /** UTR of the payment. */
@@ -23,11 +23,11 @@ export type PayoutRow = {
   gross: Paise
   fee: Paise
   tax: Paise
-  /** Amount in the bank statement: gross without fee and tax. */
+  /** Amount in the bank statement: gross minus fee and tax. */
   net: Paise
 }
 
-/** A payment that a payout by totals covers because no settlement line names it. */
+/** A payment that no settlement line names, so that a payout by totals covers it. */
 export type PaymentOfSum = {
   mid: string
   day: string
@@ -37,15 +37,15 @@ export type PaymentOfSum = {
   paid: Paise
 }
 
-/** A payout. `rests` are amounts that the acquirer added or deducted besides settlement lines. */
+/** A payout. `rests` are amounts that the acquirer added or deducted in addition to settlement lines. */
 export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[]; rests: Rest[] }
 
 type Criteria = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
 
 /**
- * Returns the settlement lines whose UTR or bank reference is `payout`, with their payments; for lines without a
- * payment, the payments that were due on their day. If `mid` or `pid` limits the merchants, the part of a payout that
- * belongs to other merchants is left out.
+ * Returns the settlement lines whose UTR or bank reference is `payout`, with their payments. For lines without a
+ * payment, returns the payments that were to be paid out on the day of the line. `mid` or `pid` limits the merchants,
+ * and excludes the part of a payout that belongs to other merchants.
  */
 export const findPayout = (db: Database, requested: Criteria): Promise<Payout> =>
   readSnapshot(db, requested.now, (snapshot) => readPayout(snapshot, requested))
@@ -84,7 +84,6 @@ const readRows = plannedQuery<PayoutRow, Filter>(`
      and (s.recorded_at <= :known) is true and s.replaced_at > :known
    order by s.mid, s.at, s.utr`)
 
-/** Reads payments by UTR. */
 const readUnsettled = plannedQuery<PaymentOfSum, { mid: string; utrs: string[] }>(`
   select p.mid, p.day, p.order_id, i.merchant_order_id, item as utr, p.amount_paise as paid
     from ledger p

@@ -5,36 +5,39 @@ import { amountOf, type Rest, restKey } from './rests.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * One bank transfer to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. Without a merchant, it is the
- * part of a shared transfer that belongs to no single merchant.
+ * One bank transfer to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. A line without a
+ * merchant is the part of a shared transfer that belongs to no single merchant.
  */
 export type PayoutLine = {
   /** IST day of the payout's last settlement line, `YYYY-MM-DD`. */
   day: string
   mid: string | null
-  /** The acquirer account; null if the file does not name it. */
+  /** The acquirer account; null if the settlement file does not name the account. */
   account: string | null
   bankReference: string
-  /** UTR of a payout with a single line; otherwise null. */
+  /** UTR of a payout that consists of a single line; otherwise null. */
   utr: string | null
-  /** Time at which the last of the payout's settlement lines was first stored as SUCCESS. */
+  /** Time at which the last settlement line of the payout was first stored as SUCCESS. */
   recordedAt: Date
   rows: number
   /** Sum of the lines that pay money out, including fee and tax. */
   gross: Paise
-  /** Sum of all lines, as in the ledger: the bank may return the fee of a payment, or charge one for a chargeback. */
+  /**
+   * Sum of the fees in all lines, as in the ledger: a bank may return the fee for a payment, or charge a fee for a
+   * chargeback.
+   */
   fee: Paise
   tax: Paise
   /**
-   * Sum of the lines that deduct money, including fee and tax, and of what the acquirer added or deducted besides settlement
-   * lines.
+   * Sum of two parts: the lines that deduct money, including fee and tax, and the amounts that the acquirer added or
+   * deducted in addition to settlement lines.
    */
   deductions: Paise
   /** Amount expected in the bank statement. */
   net: Paise
 }
 
-/** Returns the payouts of these days to one merchant, oldest first. */
+/** Returns the payouts to one merchant on these days, oldest first. */
 export async function payoutsOf(
   { client, known }: Snapshot,
   mid: string,
@@ -51,8 +54,8 @@ export async function payoutsOf(
 }
 
 /**
- * Returns payouts whose last line is dated from `begin` until before `end`. Lines of one transfer lie within a month, so the
- * range lets PostgreSQL use the index of the settlement list.
+ * Returns payouts whose last line is dated from `begin` until before `end`. The lines of one transfer lie within a
+ * month, so the range lets PostgreSQL use the index of the settlement list.
  */
 const readPayouts = query<PayoutLine, { mid: string; known: Date; begin: Date; end: Date }>(`
   select max(day) as day, mid, account, reference as bank_reference, case when count(*) = 1 then min(utr) end as utr, count(*) as rows,

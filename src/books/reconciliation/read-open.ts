@@ -5,8 +5,8 @@ import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 
 /**
- * An exception that no operator has resolved. `mid` is empty if no order is known. `amount` is in paise, and null for an
- * unreadable notification.
+ * An exception that no operator has resolved. `mid` is empty if the order is unknown. `amount` is in paise, and null
+ * for an unreadable notification.
  */
 export type OpenException = {
   mid: string
@@ -18,7 +18,7 @@ export type OpenException = {
   receivedAt: Date
 }
 
-/** Returns open exceptions that were received on these days or concern an order created on them. */
+/** Returns the open exceptions that were received on these days, or whose order was created on these days. */
 export function openExceptions({ client, mid, known }: MerchantSnapshot, days: Days): Promise<OpenException[]> {
   const { begin, end } = boundsOf(days)
   const orders = { firstOrder: orderIdsBegin(begin), nextOrder: orderIdsBegin(end) }

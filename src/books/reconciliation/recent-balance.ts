@@ -12,8 +12,8 @@ import { openExceptions } from './read-open.ts'
 import { snapshotOf } from './snapshot.ts'
 
 /**
- * The final line of `ops reconcile` for the same days. `open` summarizes the open discrepancies of all days until then, which
- * add up to `owed`. Amounts are in paise.
+ * The final line of `ops reconcile` for the same days. `open` summarizes the open discrepancies of all days until the
+ * last of these days. Their sum is `owed`. Amounts are in paise.
  */
 export type RecentBalance = Days & {
   balances: boolean
@@ -23,15 +23,18 @@ export type RecentBalance = Days & {
   open: { count: number; owed: Paise; oldest: string | null }
 }
 
-/** Above this number of merchants, only `ops reconcile` computes the balance. */
+/**
+ * Largest number of merchants whose balance is computed here. With more merchants, only `ops reconcile` computes the
+ * balance.
+ */
 const MERCHANTS_READ = 200
-/** Time limit for all merchants together, checked between two merchants. */
+/** Time limit for all merchants together. The elapsed time is checked between two merchants. */
 const LONGEST_MS = 10_000
 
 /**
- * Returns whether yesterday and the days whose payouts were due yesterday balance, and summarizes the open
- * discrepancies of all days. Returns undefined if this takes too long or if too many merchants have movements; closing
- * months reduces the time. Writes nothing, so the service's database role suffices.
+ * Returns whether yesterday balances, together with the days whose payouts were expected yesterday. Also summarizes the
+ * open discrepancies of all days. Returns undefined if the calculation takes too long or if too many merchants have
+ * movements; closing months makes the calculation faster. Writes nothing, so the service's database role suffices.
  */
 export async function balanceUntilYesterday(
   db: Database,
@@ -75,8 +78,8 @@ export async function balanceUntilYesterday(
 }
 
 /**
- * Returns merchants with movements in or after this closed month, at most one more than `MERCHANTS_READ`. Filters by
- * the time of storage, because payments and settlements are on disk in that order.
+ * Returns the merchants with movements in or after this closed month, at most `MERCHANTS_READ` plus one. Filters by the
+ * time of storage, because payments and settlements are stored on disk in this order.
  */
 const MIDS_SINCE = query<{ mid: string }, { since: Date | undefined; month: string | undefined }>(`
   select mid from closed_items where month = :month

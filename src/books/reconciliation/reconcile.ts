@@ -29,11 +29,11 @@ export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
   /** Each day with its opening and closing balance. */
   days: ({ day: string } & Sums & Balance)[]
   total: Totals
-  /** Changes since the month was closed; null if there are none, or if the days are not a closed month. */
+  /** Changes since the month was closed; null if nothing has changed, or if the days are not a closed month. */
   changed: MonthChange | null
 }
 
-/** The totals of all merchants. `changed` are the figures that differ from those of the closed month. */
+/** The totals of all merchants. `changed` contains the figures that differ from the figures of the closed month. */
 export type End = {
   total: Totals
   balances: boolean
@@ -46,8 +46,8 @@ type Import = { import: number; at: Date }
 export type Requested = Days & Merchants & { now: Date }
 
 /**
- * Yields the reconciliation of one merchant after another, then the totals, from one database snapshot. Skips merchants without
- * anything to report, and ignores facts stored after `now`.
+ * Yields the reconciliation of each merchant, followed by the totals, from one database snapshot. Skips merchants with
+ * nothing to report, and ignores facts stored after `now`.
  */
 export async function* reconcile(db: Database, requested: Requested): AsyncGenerator<MerchantBook | End> {
   yield* inSnapshot(db, requested.now, async function* (snapshot) {
@@ -76,7 +76,8 @@ export const isEnd = (one: MerchantBook | End): one is End => 'balances' in one
 type Closed = { closed: ClosedBase | undefined; month: ClosedMonth | undefined }
 
 /**
- * Returns the reconciliation of a merchant, or undefined if there is nothing to report. Today and later days are not judged.
+ * Returns the reconciliation of one merchant, or undefined if the merchant has nothing to report. Does not judge today
+ * or later days.
  */
 async function readMerchantBook(
   merchant: MerchantSnapshot,
@@ -107,7 +108,7 @@ async function readMerchantBook(
   }
 }
 
-/** Returns the discrepancy with this id as known at `now`, or undefined. */
+/** Returns the discrepancy with the id `id` as known at `now`, or undefined if no discrepancy has this id. */
 export async function findDiscrepancy(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return undefined
@@ -123,7 +124,10 @@ export async function findDiscrepancy(db: Database, id: string, now: Date): Prom
   })
 }
 
-/** Returns the newest import that was not undone; with `mid`, the newest that added or changed a settlement of the merchant. */
+/**
+ * Returns the newest import that was not undone. With `mid`, returns the newest import that added or changed a
+ * settlement of this merchant.
+ */
 async function findNewestImport(client: PoolClient, requested: { mid: string | undefined; known: Date }) {
   const [newest] = await NEWEST_IMPORT(client, requested)
   return newest ?? null

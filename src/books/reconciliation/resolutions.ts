@@ -9,8 +9,9 @@ export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'
 type Ending = { reason: string; as?: (typeof WRITTEN_OFF_AS)[number] | undefined; by: string; now: Date }
 
 /**
- * Stores an entry that resolves a discrepancy: the bank's debt from it is no longer expected. Returns false if another operator
- * has resolved it meanwhile, because the next entry number is already used.
+ * Stores an entry that resolves a discrepancy, so that the bank's debt from the discrepancy is no longer expected.
+ * Returns false if another operator has resolved the discrepancy in the meantime, because the next entry number is
+ * already used.
  */
 export async function enterResolution(
   db: Queryable,
@@ -18,7 +19,7 @@ export async function enterResolution(
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
   const { owed, entries, kind, ...about } = discrepancy
-  // The acquirer has paid a short payout in full, so its resolution does not change the acquirer's debt.
+  // The acquirer has paid a short payout in full, so resolving the discrepancy does not change the acquirer's debt.
   const moved = kind === 'short payout' ? 0 : -owed
   return (
     (await insertEntry(db, { ...about, kind: STORED_KINDS[kind], entry: entries + 1, moved, reason, by, now, as }))
@@ -37,7 +38,7 @@ const insertEntry = query<{ entry: number }, NewEntry>(`
       on conflict do nothing
   returning entry`)
 
-/** An entry by which an operator has resolved a discrepancy. `amount` is the change of the bank's debt. */
+/** An operator's entry that resolves a discrepancy. `amount` is the change of the bank's debt in paise. */
 export type Resolution = {
   resolvedAt: Date
   resolvedBy: string
@@ -54,7 +55,7 @@ export type Resolution = {
 
 type Criteria = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
 
-/** Returns the entries from `from` until before `until`, oldest first. */
+/** Returns the entries that were created from `from` until before `until`, oldest first. */
 export const listResolutions = async (db: Queryable, criteria: Criteria): Promise<Resolution[]> =>
   (await RESOLUTIONS(db, criteria)).map((one) => ({ ...one, kind: kindOfStored(one.kind) }))
 

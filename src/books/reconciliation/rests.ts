@@ -5,14 +5,14 @@ import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * Amounts in paise that an acquirer added to a payout or deducted from it besides the settlements of known orders; `settlements
- * pull` stores only their sum. `mid` is the merchant if all lines of the payout are its own; null if several merchants share
- * the payout or it has no line.
+ * Amounts in paise that an acquirer added to a payout or deducted from it, in addition to the settlements of known
+ * orders. `settlements pull` stores only their sum. `mid` is the merchant if all lines in the payout are the merchant's
+ * own, and null if several merchants share the payout or if the payout has no line.
  */
 export type Rest = {
   account: string
   bankReference: string
-  /** Day of the payout's last settlement line, otherwise the day that the acquirer reported. */
+  /** Day of the last settlement line in the payout; without a line, the day that the acquirer reported. */
   day: string
   mid: string | null
   adjustments: Paise
@@ -21,14 +21,17 @@ export type Rest = {
 
 export const amountOf = ({ adjustments, unknownOrders }: Rest): Paise => adjustments + unknownOrders
 
-/** Widens `days` by 31 days on both sides, because a transfer's lines, its listing and its receipt lie within 31 days. */
+/**
+ * Extends `days` by 31 days on both sides, because the lines of a transfer, its listing by the acquirer and its receipt
+ * by the bank lie within 31 days.
+ */
 export const aroundOf = ({ from, to }: Days): Days => ({ from: addDays(from, -31), to: addDays(to, 31) })
 
 type Filter = { days: Days; references?: never } | { references: readonly string[]; days?: never }
 
 /**
- * Returns these amounts for the payouts of these days, or with these references, according to the newest import that
- * was not undone.
+ * Returns the rests of the payouts on these days, or of the payouts with these references. Reads each rest from the
+ * newest import that was not undone.
  */
 export async function readRests({ client, known }: Snapshot, { days, references }: Filter): Promise<Rest[]> {
   const around = days && aroundOf(days)
@@ -39,7 +42,7 @@ export async function readRests({ client, known }: Snapshot, { days, references 
   const carried = await readCarried(client, {
     references: rests.map(({ bankReference }) => bankReference),
     accounts: rests.map(({ account }) => account),
-    // Lists all merchants, because the index of settlements begins with the merchant.
+    // Lists all merchants, because the index on settlements begins with the merchant.
     mids: (await readMids(client, {})).map(({ mid }) => mid),
     ...{ known, begin, end },
   })
@@ -63,8 +66,8 @@ type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[
 const readMids = query<{ mid: string }, object>('select mid from merchants')
 
 /**
- * Also reads amounts of 0, because an amount of 0 replaces that of an earlier import. The acquirer may not have
- * reported the payout's day.
+ * Includes amounts of 0, because 0 replaces the amount from an earlier import. The acquirer may not have reported the
+ * payout's day.
  */
 const readStored = plannedQuery<Stored, { known: Date; references?: readonly string[] | undefined } & Partial<Days>>(`
   select distinct on (account, bank_reference_number) account, bank_reference_number as bank_reference,

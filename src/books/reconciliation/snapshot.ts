@@ -7,7 +7,7 @@ import { holidaysOf } from '../ledger/bank-holidays.ts'
 import type { MoneyException } from '../ledger/facts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
-/** One transaction that sees the database at one moment, and the facts that all merchants share. */
+/** One transaction that sees the database as of one moment, and the facts that all merchants share. */
 export type Snapshot = {
   client: PoolClient
   /** The report ignores facts stored after this time. */
@@ -15,20 +15,22 @@ export type Snapshot = {
   /** The IST day of `known`. */
   today: string
   bankDays: BankDays
-  /** Exceptions for unknown orders whose UTR appears in a settlement line, by the `mid` of the line. */
+  /**
+   * Exceptions for unknown orders whose UTR appears in a settlement line, grouped by the `mid` in the settlement line.
+   */
   unknownOrders: ReadonlyMap<string, readonly UnknownOrder[]>
 }
 
-/** An exception for an unknown order. `isPaidOut`: a settlement line with its UTR pays money out. */
+/** An exception for an unknown order. `isPaidOut` is true if a settlement line with the same UTR pays money out. */
 export type UnknownOrder = MoneyException & { isPaidOut: boolean; receivedAt: Date; resolvedAt: Date | null }
 
-/** Selects one merchant, those of a partner, or all. */
+/** Selects one merchant, all merchants of a partner, or all merchants. */
 export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
- * Yields the results of `read` from one snapshot. Disables time limits, because reading may take longer than the operator
- * allows elsewhere, for instance while a person pages through the output. Disables parallel workers, so that other processors
- * stay free for payments.
+ * Yields the results of `read` from one snapshot. Disables time limits, because reading may take longer than the
+ * operator's limits allow, for instance while a person pages through the output. Disables parallel workers, so that
+ * other processors stay free for payments.
  */
 export async function* inSnapshot<T>(
   db: Database,
@@ -76,12 +78,12 @@ export async function snapshotOf(client: PoolClient, known: Date): Promise<Snaps
 }
 
 /**
- * Returns exceptions for unknown orders. If several have one UTR, an open one takes precedence, otherwise the oldest. A
- * resolution explains its money once, for the merchant that was settled first. Exceptions without a settlement line are
- * skipped, because anyone with an acquirer's signing secret can create them.
+ * Returns exceptions for unknown orders. If several exceptions have the same UTR, an open exception takes precedence,
+ * otherwise the oldest exception. A resolution explains its money once, for the merchant that was settled first.
+ * Exceptions without a settlement line are skipped, because anyone with an acquirer's signing secret can create them.
  */
 const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
-  -- Materialized, because Citus would otherwise look for these exceptions on the shard of each merchant.
+  -- Materialized, because Citus would otherwise search for these exceptions on the shard of each merchant.
   with unknown as materialized (
     select utr from money_exceptions where mid = '' and received_at <= :known
   ), carried as (
@@ -105,7 +107,10 @@ const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
     from carried c
     join reported r on r.utr = c.item`)
 
-/** Returns the `mid`s of these merchants. For all merchants, an empty one follows, which stands for unknown orders. */
+/**
+ * Returns the `mid`s of these merchants. If all merchants are selected, an empty `mid` follows at the end, which stands
+ * for unknown orders.
+ */
 export async function readMids(db: Queryable, { mid, pid }: Merchants): Promise<string[]> {
   if (mid !== undefined) return [mid]
   const mids = (await MIDS(db, { pid })).map((row) => row.mid)

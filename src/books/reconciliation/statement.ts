@@ -8,15 +8,15 @@ import { type MoneyMovement, movementsOf } from './movements.ts'
 import { readRests } from './rests.ts'
 import { readSnapshot } from './snapshot.ts'
 
-/** A line of a merchant statement; `balance` is the acquirer's debt after it, in paise. */
+/** A line in a merchant statement. `balance` is the acquirer's debt after this line, in paise. */
 export type StatementLine = Omit<MoneyMovement, 'kind'> & {
   kind: MoneyMovement['kind'] | 'opening' | 'closing'
   balance: Paise
 }
 
 /**
- * Returns the movements between the acquirer and one merchant as a statement: each balance is the previous one plus the line's
- * amount.
+ * Returns the movements between the acquirer and one merchant as a statement. Each balance is the previous balance plus
+ * the amount of the line.
  */
 export function statementOf(
   db: Database,

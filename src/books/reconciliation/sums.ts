@@ -10,27 +10,33 @@ export const COUNTS = [
 
 export const AMOUNTS = [
   'paid',
-  /** Duplicate payments, which the acquirer received for the merchant too. */
+  /** Duplicate payments, which the acquirer also received for the merchant. */
   'duplicates',
   /** Settled amount, including fee and tax. */
   'gross',
   'fee',
   'tax',
-  /** Amount in the bank statement: without fee and tax. */
+  /** Amount in the bank statement, without fee and tax. */
   'net',
-  /** Refunded to customers. */
+  /** Amount refunded to customers. */
   'refunded',
-  /** Change of the bank's debt by resolved discrepancies; negative if the debt decreases. */
+  /** Change of the bank's debt through resolved discrepancies; negative if the debt decreases. */
   'resolved',
-  /** The increases within `resolved`. */
+  /** The part of `resolved` that increases the bank's debt. */
   'resolvedPlus',
-  /** Paid on these days and not settled yet; for payouts by totals, paid and not due yet. */
+  /**
+   * Amount paid on these days and not settled yet. For payouts by totals: amount paid whose payout day has not passed
+   * yet.
+   */
   'awaited',
 ] as const
 
 export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], Paise>
 
-/** The bank's debt to the merchant before and after: `brought + paid + duplicates - gross - refunded + resolved = carried`. */
+/**
+ * The bank's debt to the merchant before and after these days: `brought + paid + duplicates - gross - refunded +
+ * resolved = carried`.
+ */
 export type Balance = { brought: Paise; carried: Paise }
 
 export type Totals = Sums & Balance & { openExceptions: number }
@@ -46,7 +52,7 @@ export const totalsFrom = (brought: Paise): Totals => ({ ...noSums(), openExcept
 export const carriedBy = (brought: Paise, { paid, duplicates, gross, refunded, resolved }: Sums): Paise =>
   brought + paid + duplicates - gross - refunded + resolved
 
-/** Adds the change of the bank's debt by a resolution; negative if the debt decreases. */
+/** Adds the change of the bank's debt through a resolution; negative if the debt decreases. */
 export function addResolved(sums: Sums, paise: Paise): void {
   sums.resolved += paise
   if (paise > 0) sums.resolvedPlus += paise
@@ -57,7 +63,7 @@ export function addSums(total: Sums, sums: Sums): void {
   for (const name of AMOUNTS) total[name] += sums[name]
 }
 
-/** Adds the totals of one merchant to those of all. */
+/** Adds the totals of one merchant to the totals of all merchants. */
 export function addTotals(all: Totals, one: Totals): void {
   addSums(all, one)
   all.openExceptions += one.openExceptions
@@ -66,7 +72,8 @@ export function addTotals(all: Totals, one: Totals): void {
 }
 
 /**
- * Formats sums under the names in which they are printed and stored; amounts are in rupees. Only totals have `openExceptions`.
+ * Returns the sums under the names that output and closed months use, with amounts in rupees. Only totals have
+ * `openExceptions`.
  */
 export const formatSums = (sums: Sums & Balance & { openExceptions?: number }) => ({
   broughtForward: toDecimalText(sums.brought),

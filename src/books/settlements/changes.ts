@@ -7,14 +7,14 @@ import type { SettlementStatus } from './settlements.ts'
 
 /**
  * An import that changes stored settlements. `account` is the acquirer account of every row, null if unknown. `bases`
- * collects the earlier imports whose settlements this import repeats or changes. The operator cannot undo those before
- * this one.
+ * collects the earlier imports whose settlements this import repeats or changes. The operator cannot undo an earlier
+ * import in `bases` before this one.
  */
 export type Changing = { importId: number; now: Date; account: string | null; bases: Set<number> }
 
 /**
- * Applies the rows of the temporary table `incoming` to stored settlements. Returns the number of rows that changed a
- * settlement, and an error for each row that contradicts the stored one.
+ * Applies the rows in the temporary table `incoming` to stored settlements. Returns the number of rows that changed a
+ * settlement, and an error for each row that contradicts its stored settlement.
  */
 export async function storeChanges(
   client: Queryable,
@@ -28,37 +28,40 @@ export async function storeChanges(
   return { updated, errors }
 }
 
-/** The fields that a later file may change. Dates are `YYYY-MM-DD`; null means that no file has stated a value yet. */
+/** The fields that a later file may change. Dates are `YYYY-MM-DD`. Null means that no file has stated a value yet. */
 type Changeable = { status: SettlementStatus } & Record<'fee' | 'tax', Paise | null> &
   Record<'payment_utr' | 'account' | 'value_date', string | null>
 
-/** Fields that a later import may fill if earlier ones left them empty. A stored value is never overwritten. */
+/**
+ * Fields that a later import may fill if earlier imports left these fields empty. A stored value is never overwritten.
+ */
 const ADDED = ['fee', 'tax', 'payment_utr', 'account', 'value_date'] as const
 
 type Difference = {
   line: number
   mid: string
   utr: string
-  /** The values of the file's row; null where the file states none. */
+  /** The values in the file's row; null where the row states no value. */
   said: Changeable
   stored: Changeable
-  /** The `payment_utr` as the file stated it, before it was replaced by the stored UTR of a known payment. */
+  /** The `payment_utr` in the file, before the stored UTR of a known payment replaced it. */
   givenPaymentUtr: string | null
   /** The IST day of the stored `initiated_at`; null unless the row states a value date. */
   initiatedOn: string | null
   /** The import that inserted or last changed the settlement. */
   storedBy: number | null
-  /** Columns that no file may change and in which the row contradicts the stored settlement. */
+  /** Columns that no file may change and whose values in the row contradict the stored settlement. */
   others: string[]
 }
 
 /**
- * Returns, in file order, the rows that differ from the stored settlement. It also returns rows of PENDING settlements, since
- * an earlier row of the batch may have changed them, and rows whose settlement was stored by an import that is not in `bases`
- * yet.
+ * Returns, in file order, the rows that differ from the stored settlement. Also returns rows for PENDING settlements,
+ * because an earlier row in the batch may have changed the settlement. Also returns rows whose settlement was stored by
+ * an import that is not in `bases` yet.
  */
 async function findDifferences(client: Queryable, { importId, account, bases }: Changing): Promise<Difference[]> {
-  // Forces an index lookup for each row: a sequential scan per batch would read a table of millions of rows a hundred times.
+  // Forces an index lookup for each row: with a sequential scan per batch, PostgreSQL would read a table of millions of
+  // rows a hundred times.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
@@ -95,9 +98,9 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
 type Changed = Changeable & { mid: string; utr: string }
 
 /**
- * Separates the rows that change a settlement from those that contradict it, which become `errors`. `changed` contains each
- * settlement once, in the state after its last row; `updated` is the number of rows that change one; `today` is the day of the
- * import.
+ * Separates the rows that change a settlement from the rows that contradict the stored settlement, which become
+ * `errors`. `changed` contains each settlement once, in the state after its last row. `updated` is the number of rows
+ * that change a settlement, and `today` is the day of the import.
  */
 function separateChanges(
   differences: Difference[],
@@ -110,8 +113,8 @@ function separateChanges(
     const key = `${mid} ${utr}`
     const current: Changeable = changed.get(key) ?? stored
     const next: Changeable = { ...current, status: said.status }
-    // The settlement was stored under the file's own `payment_utr` before its payment was known, so the payment's stored UTR
-    // replaces it.
+    // The settlement was stored under the file's own `payment_utr` before its payment was known, so the payment's
+    // stored UTR replaces the file's value.
     if (next.payment_utr !== null && next.payment_utr === givenPaymentUtr) next.payment_utr = null
     const fill = <Field extends (typeof ADDED)[number]>(field: Field) => {
       next[field] ??= said[field]
@@ -140,8 +143,8 @@ function separateChanges(
 }
 
 /**
- * Returns the value date to store. A stored date never changes, and a settlement that is already SUCCESS remains on its
- * initiation day, because a closed month may include it. Only a row with SUCCESS sets a date.
+ * Returns the value date to store. Only a row with SUCCESS sets a date, and a stored date never changes. A settlement
+ * that is already SUCCESS remains on its initiation day, because a closed month may include the settlement.
  */
 function valueDate(
   current: Changeable,
@@ -153,7 +156,7 @@ function valueDate(
   return initiatedOn
 }
 
-/** The allowed status changes. A bank reverses a payout by reporting FAILED after SUCCESS. */
+/** The status changes that are allowed. A bank reverses a payout by reporting FAILED after SUCCESS. */
 const NEXT: Record<SettlementStatus, readonly SettlementStatus[]> = {
   PENDING: ['SUCCESS', 'FAILED'],
   SUCCESS: ['FAILED'],
@@ -161,7 +164,7 @@ const NEXT: Record<SettlementStatus, readonly SettlementStatus[]> = {
 }
 const WHAT_TO_DO = ': remove the line if its file is older than the last import, otherwise ask the bank for a new utr'
 
-/** Updates settlements and stores their state before this import as a version, so that the import can be undone. */
+/** Updates settlements, and stores their previous state as a version so that the import can be undone. */
 async function change(client: Queryable, changed: Changed[], { importId, now }: Changing): Promise<void> {
   if (changed.length === 0) return
   await client.query(

@@ -7,23 +7,23 @@ import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../../platform/time.
 import { rowMoneyReader } from './row-money.ts'
 
 /**
- * One column of a settlement file. `read` returns the text for PostgreSQL, or undefined for an invalid field; `rule` is the
- * error message for people.
+ * One column in a settlement file. `read` returns the text for PostgreSQL, or undefined for an invalid field. `rule` is
+ * the error message for the operator.
  */
 type Column = {
   read: (field: string) => string | undefined
   rule: string
   optional?: boolean
   /**
-   * The kind of value that a layout converts from the bank's format before `read` parses it. Absent: `read` parses the field
-   * unchanged.
+   * The kind of value that a layout converts from the bank's format before `read` parses the field. If `written` is
+   * absent, `read` parses the field unchanged.
    */
   written?: 'time' | 'day' | 'status'
 }
 
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
 
-/** The amount is negative where the bank deducts money. A signed zero is rejected. */
+/** An amount is negative if the bank deducts money. A signed zero is rejected. */
 const SETTLED_AMOUNT = /^(?!-0+(?:\.0+)?$)-?[0-9]{1,12}(?:\.[0-9]{1,2})?$/
 
 const AMOUNT = {
@@ -53,7 +53,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // Stored UTRs of payments are in upper case and without leading zeros, so this column is normalized alike.
+  // Stored UTRs of payments are in upper case and have no leading zeros, so this column is normalized in the same way.
   payment_utr: {
     read: (field) => (UTR.test(field) ? unpadded(field.toUpperCase()) : undefined),
     rule: UTR_RULE,
@@ -75,16 +75,19 @@ const COLUMNS: Readonly<Record<string, Column>> = {
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
 export const SETTLEMENT_COLUMNS = NAMES
-/** Columns that identify the row or its payment. Each row fills at least one of them. */
+/** Columns that identify the row or its payment. Each row has a value in at least one of these columns. */
 export const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
-/** Columns that exist only in layouts: the sign of amounts, and the gross amount from which fees are deducted. */
+/**
+ * Columns that exist only in layouts: the sign of amounts, separate credit and debit amounts, and the gross amount from
+ * which fees are deducted.
+ */
 export const LAYOUT_COLUMNS: readonly string[] = ['sign', 'credit', 'debit', 'gross']
 export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
 /**
- * Returns the parser of settlement files, in the standard format or by `layout`. The error for an invalid row lists every
- * problem by the file's own column names and never repeats the row's content. `notes` returns remarks about the rows read, to
- * show to the operator.
+ * Returns the parser for settlement files in the standard format, or in the format that `layout` describes. The error
+ * for an invalid row lists every problem by the file's own column names and never repeats the row's content. `notes`
+ * returns remarks about the rows read, to show to the operator.
  */
 export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () => string[] } {
   const readers = layout && fieldReaders(layout)
@@ -122,7 +125,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
         if (copiedOf(name)?.startsWith('-')) errors.push(`${name} must not be negative unless amount is negative`)
     if (errors.length > 0) return { errors }
     if (copiedOf('amount') === '0') zeros += 1
-    // The rules reject every character that COPY's text format escapes, so no field needs escaping.
+    // No field needs escaping, because the rules reject every character that COPY's text format escapes.
     return { value: copied.join('\t') }
   }
 
@@ -146,7 +149,7 @@ const MONEY = ['amount', 'fee', 'tax'] as const
 const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
 const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
 
-/** Describes how rows of the bank's own file are distinguished from headings and totals. */
+/** Describes how to distinguish the rows in the bank's own file from headings and totals. */
 function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {
   const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
   const [[day = -1], [stated], references] = [
@@ -158,8 +161,8 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   const naming = placesOf(...NAMING_COLUMNS)
   return {
     names: columns.map(([, theirs]) => withoutMinus(theirs)),
-    // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both too, and is recognized
-    // by its status.
+    // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both, so the parser
+    // recognizes an unpaid row by its status.
     isRow: (fields) =>
       isLikeDay(fields[day] ?? '') ||
       naming.some((at) => ONE_NAME.test(fields[at] ?? '')) ||
@@ -172,7 +175,7 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   }
 }
 
-/** Returns the parser and the rule of a column in the layout's format. */
+/** Returns the parser and the rule for a column in the layout's format. */
 function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {
   if (!layout || !readers) return { read, rule }
   if (name === 'mid' && layout.mid !== null) return { read: () => layout.mid as string, rule }

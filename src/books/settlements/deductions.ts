@@ -3,12 +3,13 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
- * Rows with a negative amount, by which the bank deducts money from a payout. A row that repeats its payment's UTR, which
- * already identifies the settlement of that payment, is stored under that UTR followed by `R1`, `R2` and so on. Only the end of
- * the file shows which rows do, so deductions wait in the temporary table `deductions`.
+ * Rows with a negative amount, by which the bank deducts money from a payout. A row may repeat its payment's UTR, which
+ * already identifies the settlement of the payment. The import stores this row under the same UTR followed by `R1`,
+ * `R2` and so on. Only the end of the file shows which rows repeat a UTR, so deductions wait in the temporary table
+ * `deductions`.
  */
 
-/** Deductions that one batch moves back into `incoming`. */
+/** Number of deductions that one batch moves back into `incoming`. */
 const BATCH_ROWS = 10_000
 
 /** Creates the temporary table for deductions with the columns of `incoming`. */
@@ -17,8 +18,8 @@ export async function prepareDeductions(client: Queryable): Promise<void> {
 }
 
 /**
- * Moves negative rows from `incoming` to `deductions`. Returns their number and the sum of the whole batch in paise, exact up
- * to 2^53.
+ * Moves negative rows from `incoming` to `deductions`. Returns the number of negative rows, and the sum of all rows in
+ * the batch in paise, exact up to 2^53.
  */
 export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: Paise }> {
   const { rows } = await client.query<{ deductions: number; amount: Paise }>(
@@ -33,11 +34,11 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
 }
 
 /**
- * Assigns a UTR of its own to each deduction that repeats its payment's UTR. A row that was stored by an earlier import gets
- * the same UTR again. Returns an error for each line whose UTR would be too long, and removes its row.
+ * Assigns its own UTR to each deduction that repeats its payment's UTR. A row that an earlier import stored gets the
+ * same UTR again. Returns an error for each line whose UTR would be too long, and removes the line's row.
  */
 export async function nameDeductions(client: Queryable): Promise<LineError[]> {
-  // Forces index lookups: a sequential scan would read all settlements for a few rows.
+  // Forces index lookups, because a sequential scan would read all settlements to find a few rows.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
@@ -55,7 +56,7 @@ export async function nameDeductions(client: Queryable): Promise<LineError[]> {
          join settlements s on s.mid = d.mid and s.utr = any (array[d.utr, upper(d.utr), lower(d.utr)])
         where d.payment_utr is null and s.amount_paise >= 0
        except
-       -- Already stored under its own UTR, before its payment was known.
+       -- The deduction was stored under its own UTR before its payment was known.
        select d.line
          from deductions d
          join settlements s using (mid, utr, amount_paise, bank_reference_number, initiated_at)
@@ -93,8 +94,8 @@ const TOO_LONG =
   'utr repeats the UTR of its payment, and exceeds 35 characters with the suffix R and a number: give the row its own utr, and payment_utr'
 
 /**
- * Moves the next batch of deductions, those after line `after`, back into `incoming`. Returns their number, 0 at the end, and
- * the last line moved.
+ * Moves the next batch of deductions, from the lines after line `after`, back into `incoming`. Returns the number of
+ * moved deductions (0 at the end) and the last moved line.
  */
 export async function nextDeductions(client: Queryable, after: number): Promise<{ rowCount: number; last: number }> {
   const { rows } = await client.query<{ rowCount: number; last: number }>(

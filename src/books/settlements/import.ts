@@ -21,17 +21,18 @@ import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 
 /**
- * `import` is the number by which the import can be undone. `inserted` counts new rows, `unchanged` rows that were
- * stored already, and `updated` rows that have a new status or fill a field that earlier imports left empty, such as a
- * fee. `amount` is the sum of all rows in paise, `insertedAmount` that of new rows.
+ * `import` is the number with which the operator can undo the import. `inserted` is the number of new rows, and
+ * `unchanged` the number of rows already stored. `updated` is the number of rows with a new status, or with a value for
+ * a field that earlier imports left empty, such as a fee. `amount` is the sum of all rows in paise, and
+ * `insertedAmount` the sum of new rows.
  */
 export type ImportResult = { import: number } & Counts
 type Counts = { inserted: number; unchanged: number; updated: number; amount: Paise; insertedAmount: Paise }
 
 /**
- * `person` is the operator who imports `file` (a name without folder); `account` is the acquirer account that paid out the
- * rows; `layout` describes a bank's own file format. `onProgress` receives the number of lines read so far, `onWarning`
- * suspicious content, and `onNote` remarks about the rows.
+ * `person` is the operator who imports `file` (a name without folder). `account` is the acquirer account that paid out
+ * the rows. `layout` describes a bank's own file format. `onProgress` receives the number of lines read so far,
+ * `onWarning` suspicious content, and `onNote` remarks about the rows.
  */
 export type Importing = {
   now: Date
@@ -45,11 +46,12 @@ export type Importing = {
 }
 
 /**
- * Stores the settlements of a CSV file, all or none. The file is streamed, so its size does not matter, and importing it again
- * changes nothing. Rows with the same UTR apply in file order, negative ones after all others. `client` must be in a
- * transaction without a statement timeout, and the caller rolls it back when this throws.
+ * Stores the settlements in a CSV file, either all or none. The file is streamed, so its size does not matter, and
+ * importing the same file again changes nothing. Rows with the same UTR apply in file order; rows with a negative
+ * amount apply after all others. `client` must be in a transaction without a statement timeout, which the caller rolls
+ * back if this function throws.
  *
- * Throws a `CsvFileError` when a line is invalid.
+ * Throws a `CsvFileError` if a line is invalid.
  */
 export async function importSettlements(
   client: pg.ClientBase,
@@ -104,7 +106,7 @@ async function prepare(client: Queryable): Promise<void> {
       value_date date,
       order_id text,
       acquirer_payment_id text,
-      -- The payment_utr that the file stated, before the stored UTR of a known payment replaced it.
+      -- The payment_utr in the file, before the stored UTR of a known payment replaced it.
       given_payment_utr text collate "C"
     ) on commit drop`)
   await prepareDeductions(client)
@@ -112,8 +114,8 @@ async function prepare(client: Queryable): Promise<void> {
 }
 
 /**
- * The state of a running import. `deductions` is the number of negative rows, which are stored after all others; `unnamed`
- * lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
+ * The state of a running import. `deductions` is the number of negative rows, which are stored after all other rows.
+ * `unnamed` lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
  */
 type Running = Changing & { counts: Counts; deductions: number; unnamed: number[] }
 
@@ -145,7 +147,7 @@ async function storeDeductions(client: Queryable, running: Running): Promise<Lin
   return errors
 }
 
-/** Stores the rows of `incoming`, adds them to the counts, and empties the table. */
+/** Stores the rows in `incoming`, adds them to the counts, and empties `incoming`. */
 async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineError[]> {
   const { inserted, amount } = await insertNew(client, running)
   const isAllNew = inserted === rowCount
@@ -162,9 +164,9 @@ async function storeIncoming(client: Queryable, rowCount: number, running: Runni
 }
 
 /**
- * Inserts every row whose (mid, utr) is new; of several such rows, the first. Inserts in key order, so that neighbouring rows
- * share an index page: for a million rows in random order this costs PostgreSQL 26 s of CPU time instead of 31 s. `mid` is
- * sorted by bytes because a locale's collation compares slowly.
+ * Inserts each row whose (mid, utr) is new; if several rows share a new key, inserts the first. Inserts in key order,
+ * so that neighbouring rows share an index page: for a million rows in random order, PostgreSQL then needs 26 s of CPU
+ * time instead of 31 s. Sorts `mid` by bytes, because comparing by a locale's collation is slow.
  */
 async function insertNew(client: Queryable, { importId, now, account }: Running): Promise<Inserted> {
   const { rows } = await client.query<Inserted>(

@@ -2,12 +2,12 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
- * Longest wait for more of the file, which may arrive through a pipe. PostgreSQL then aborts the import, because it locks out
- * other imports.
+ * Longest wait for more of the file, which may arrive through a pipe. PostgreSQL then aborts the import, because the
+ * import's lock blocks all other imports.
  */
 const FILE_TIMEOUT = '10min'
 
-/** The record of one settlement import. The counts are numbers of rows. */
+/** The stored record of one settlement import. The counts are numbers of rows. */
 export type StoredImport = {
   importId: number
   at: Date
@@ -19,7 +19,7 @@ export type StoredImport = {
   inserted: number
   unchanged: number
   updated: number
-  /** Sum of all rows in paise; `insertedAmount` is that of new rows. */
+  /** Sum of all rows in paise. `insertedAmount` is the sum of new rows. */
   amount: Paise | null
   insertedAmount: Paise | null
   undoneAt: Date | null
@@ -27,8 +27,8 @@ export type StoredImport = {
 }
 
 /**
- * The reason why an import cannot be undone. `builtOn` lists later imports that repeated or changed its settlements and were
- * not undone themselves. Imports that changed nothing are left out, since undoing this one loses nothing of them.
+ * The reason why an import cannot be undone. `builtOn` lists later imports that repeated or changed its settlements and
+ * were not undone. Imports that changed nothing are omitted, because undoing this import loses none of their data.
  */
 export type NotUndone =
   | { rejected: 'unknown' }
@@ -36,15 +36,17 @@ export type NotUndone =
   | { rejected: 'built on'; builtOn: number[] }
 
 /**
- * Locks the settlements until the end of the transaction, after waiting for any other import or undo: two imports of the same
- * rows in different order would deadlock. Readers do not wait, and see the change only after the commit.
+ * Locks the settlements until the end of the transaction, after waiting for any other import or undo. Without the lock,
+ * two imports of the same rows in different order would deadlock. Readers do not wait, and see the change only after
+ * the commit.
  */
 export const lockSettlements = (client: Queryable) => lockForImport(client, 'settlements')
 
-/** Locks the table of imported rows in the same way for settlement and statement imports. */
+/** Locks the table of imported rows. Settlement imports and statement imports use the same lock mode. */
 export async function lockForImport(client: Queryable, table: 'settlements' | 'statement_imports'): Promise<void> {
-  // `jit` is off because compiling a batch's statement takes longer than running it. Waiting for another import or for the file
-  // may exceed the operator's limits; only the wait for the file is limited, since the import locks the table meanwhile.
+  // `jit` is off, because compiling a batch's statement takes longer than running the statement. Waiting for another
+  // import, or for the file, may exceed the operator's time limits. Only the wait for the file is limited, because the
+  // import locks the table meanwhile.
   await client.query(`
     set local jit = off;
     set local statement_timeout = 0;
@@ -59,15 +61,18 @@ const VERSION =
   )
 
 /**
- * The first half of a statement that stores the state of settlements `s` before import $1, or its undo, replaces them at time
- * $2; the caller adds the `from` clause. The next version is valid from $2 or, if the import waited for another and so began
- * earlier, from the time of the previous version.
+ * The first half of a statement that stores the previous state of the settlements `s`. Import $1, or its undo, replaces
+ * the settlements at time $2. The caller adds the `from` clause. The next version is valid from $2. If the import
+ * waited for another import and so began earlier, the next version is valid from the time of the previous version.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by_import_id, undone)
    select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
 
-/** Returns the number of the next import in this table. The caller must have locked out other imports. */
+/**
+ * Returns the number of the next import in this table. The caller must hold the import lock, which blocks other
+ * imports.
+ */
 export async function nextImportId(
   client: Queryable,
   table: 'settlement_imports' | 'statement_imports',
@@ -78,7 +83,10 @@ export async function nextImportId(
   return (rows[0] as { importId: number }).importId
 }
 
-/** Stores the record of an import after its last row, with the earlier imports whose settlements it repeats or changes. */
+/**
+ * Stores the record of an import after its last row, together with the earlier imports whose settlements it repeats or
+ * changes.
+ */
 export async function storeImport(
   client: Queryable,
   { importId, now, person, file, sha256, inserted, unchanged, updated, amount, insertedAmount, bases }: NewImport,
@@ -116,8 +124,9 @@ export async function listImports(db: Queryable): Promise<StoredImport[]> {
 }
 
 /**
- * Deletes the settlements that an import inserted and restores those that it changed. Returns both numbers, or the reason why
- * the import cannot be undone. The removed states remain stored as versions. `client` must be in a transaction.
+ * Deletes the settlements that an import inserted and restores the settlements that it changed. Returns both numbers,
+ * or the reason why the import cannot be undone. The removed states remain stored as versions. `client` must be in a
+ * transaction.
  */
 export async function undoImport(
   client: Queryable,
@@ -128,7 +137,8 @@ export async function undoImport(
   const why = await findObstacle(client, importId)
   if (why) return why
   await client.query(`${intoVersions({ undone: true })} from settlements s where s.import_id = $1`, [importId, now])
-  // Restores before deleting: a restored settlement gets its earlier import's number back, so the delete below leaves it.
+  // Restores before deleting: a restored settlement gets the number of its earlier import, so the delete below does not
+  // remove it.
   const restored = await client.query(
     `update settlements s
         set status = v.status, fee_paise = v.fee_paise, tax_paise = v.tax_paise, payment_utr = v.payment_utr, account = v.account,

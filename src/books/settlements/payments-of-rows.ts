@@ -3,12 +3,12 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { UNPADDED, UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
 
 /**
- * Finds the payments that rows of a settlement file name by the bank's reference, by the service's `orderId` or `refundId`, or
- * by the acquirer's payment id. Each row gets the UTR under which its payment is stored, so that all later comparisons use one
- * identifier. A row without a `utr` is assigned one.
+ * Finds the payments that rows in a settlement file name by the bank's reference, by the service's `orderId` or
+ * `refundId`, or by the acquirer's payment id. Each row gets the UTR under which its payment is stored, so that all
+ * later comparisons use one identifier. A row without a `utr` gets a UTR of its own.
  */
 
-/** Creates the temporary table for the matches of identifiers in `incoming`. */
+/** Creates the temporary table for the payments that identifiers in `incoming` match. */
 export async function preparePaymentNames(client: Queryable): Promise<void> {
   await client.query(
     'create temporary table payment_names (line bigint, fact text, utr text, order_id text, reference text) on commit drop',
@@ -16,11 +16,11 @@ export async function preparePaymentNames(client: Queryable): Promise<void> {
 }
 
 /**
- * Assigns payments to the rows in `incoming`. Returns an error for each row whose identifiers contradict each other, and
- * removes that row; `unnamed` lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
+ * Assigns payments to the rows in `incoming`. Returns an error for each row whose identifiers contradict each other,
+ * and removes the row. `unnamed` lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
  */
 export async function namePayments(client: Queryable): Promise<{ errors: LineError[]; unnamed: number[] }> {
-  // Forces index lookups: a sequential scan would read all payments for one batch.
+  // Forces index lookups, because a sequential scan would read all payments for each batch.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
@@ -49,10 +49,10 @@ export async function namePayments(client: Queryable): Promise<{ errors: LineErr
 
 type Fact = {
   fact: 'reference' | 'order' | 'refund' | 'id' | 'foreign order' | 'order as utr' | 'stored'
-  /** Stored UTR of the payment; null for an unpaid order. */
+  /** Stored UTR of the payment; null if the order is unpaid. */
   utr: string | null
   orderId: string | null
-  /** The bank's reference of the order's payment, if known. */
+  /** The bank's reference for the order's payment; null if unknown. */
   reference: string | null
 }
 
@@ -63,7 +63,7 @@ type NamingRow = {
   paymentUtr: string | null
   orderId: string | null
   paymentId: string | null
-  /** The UTR assigned to a row without `utr` until its payment is known. */
+  /** The UTR that a row without `utr` gets until its payment is known. */
   ownUtr: string
   facts: Fact[]
 }
@@ -71,9 +71,9 @@ type NamingRow = {
 type Names = { utr: string; paymentUtr: string | null; givenPaymentUtr: string | null; isKnown: boolean }
 
 /**
- * Chooses the payment of a row. The `order_id` decides; a payment id or reference chooses among that order's payments. A
- * payment id that matches no payment becomes the row's own UTR: it identifies a refund at the acquirer, or an unreported
- * payment.
+ * Chooses the payment for a row. The `order_id` decides; a payment id or reference chooses among the payments of the
+ * order. A payment id that matches no payment becomes the row's own UTR, because it identifies a refund at the acquirer
+ * or an unreported payment.
  */
 function resolve(row: NamingRow): { names: Names; error?: never } | { names?: never; error: string } {
   const of = (fact: Fact['fact']) => row.facts.filter((one) => one.fact === fact)
@@ -87,7 +87,7 @@ function resolve(row: NamingRow): { names: Names; error?: never } | { names?: ne
   )
   if (another) return { error: `${another[0]} and order_id belong to different orders: check both columns` }
   if (byId && byReference && byId.utr !== byReference.utr) return { error: TWO_PAYMENTS }
-  // A row with another reference belongs to a second, unreported payment of the order.
+  // A row with a different reference belongs to a second, unreported payment for the order.
   const isOfOrder = row.isDeduction || order?.reference == null || [null, order.reference].includes(row.paymentUtr)
   const payment = byReference?.utr ?? byId?.utr ?? refund?.utr ?? (isOfOrder ? order?.utr : null) ?? null
   const isOwnId = row.paymentId !== null && byId === undefined
@@ -109,13 +109,13 @@ const ORDER_AS_UTR = 'utr or payment_utr contains an orderId, which is not a UTR
 const FOREIGN_ORDER = 'order_id belongs to another merchant: correct mid or order_id'
 const TWO_PAYMENTS = 'acquirer_payment_id and the UTR belong to different payments: check both columns'
 
-/** Stored references of payments have no leading zeros. */
+/** Removes leading zeros, because stored references of payments have none. */
 const REFERENCE = UNPADDED('upper(coalesce(i.payment_utr, i.utr))')
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 
 /**
- * Looks up payments by their own UTR only where the row may name a payment other than that of its UTR. A reference shared by
- * several payments identifies none of them.
+ * Looks up payments by their own UTR only if the row may name a payment other than the payment of the row's UTR. A
+ * reference that several payments share identifies none of these payments.
  */
 const REFERENCES = `
   select i.line, 'reference', p.utr, p.order_id, null
@@ -159,15 +159,15 @@ const ORDERS_AS_UTR = `
    where 32 in (length(i.utr), length(i.payment_utr))`
 
 /**
- * The UTR of a row of an unknown order: a hash that reveals nothing of the order and is the same when the row is imported
- * again.
+ * The UTR for a row of an unknown order: a hash that reveals nothing about the order and is the same when the row is
+ * imported again.
  */
 const OWN_UTR = `coalesce(
   ${UTR_OF_ID('i.acquirer_payment_id')},
   'N' || upper(left(encode(sha256(convert_to(concat_ws(' ', i.order_id, i.amount_paise * 0.01, i.bank_reference_number,
     extract(epoch from i.initiated_at)), 'UTF8')), 'hex'), 23)))`
 
-/** Finds rows that were stored under their own UTR before their payment was known. */
+/** Finds rows that were stored under a UTR of their own before their payment was known. */
 const STORED = `
   select i.line, 'stored', s.utr, null, null
     from incoming i

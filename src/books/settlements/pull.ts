@@ -3,21 +3,21 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
-/** Events of an acquirer that are not stored as settlements, by reason; `amount` is in paise. */
+/** Acquirer events that are not stored as settlements, by reason. `amount` is in paise. */
 export type NotStored = Map<string, { events: number; amount: Paise }>
 
 /**
- * The data that a pull collects besides the lines: `orders` lists the order of each line below the header, `notStored`
- * the events left out, and `rests` their sums by the UTR of the payout that contains them.
+ * The data that a pull collects in addition to the lines. `orders` lists the order of each line below the header.
+ * `notStored` contains the omitted events, and `rests` their sums by the UTR of the payout that contains the events.
  */
 export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, PulledRest> }
 
-/** Sums in paise. `day` is the payout's IST day, undefined if the acquirer does not report it. */
+/** Sums in paise. `day` is the payout's IST day, undefined if the acquirer does not report a day. */
 type PulledRest = { adjustments: Paise; unknownOrders: Paise; day: string | undefined }
 
 const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
 
-/** Reads every page before the import locks any table. `onProgress` receives the number of events read so far. */
+/** Reads every page before the import locks a table. `onProgress` receives the number of events read so far. */
 export async function readPages(
   pages: AsyncIterable<SettledEvent[]>,
   onProgress: ((eventsRead: number) => void) | undefined,
@@ -33,8 +33,8 @@ export async function readPages(
 }
 
 /**
- * Writes an acquirer's settlement events as a settlement file for the import: one line for each payment of a known order, and
- * one for each deduction from one.
+ * Writes an acquirer's settlement events as a settlement file for the import: one line for each payment for a known
+ * order, and one line for each deduction from a known order's payment.
  */
 export async function* toSettlementFile(
   db: Queryable,
@@ -47,7 +47,7 @@ export async function* toSettlementFile(
     let lines = ''
     for (const [index, { kind, amount, payoutUtr, paidOutAt, line }] of events.entries()) {
       const { mid, storedUtr, paymentUtr = line?.payment.utr } = found.get(index + 1) ?? {}
-      // Records a sum of 0 too, since an earlier pull may have stored another sum for this payout.
+      // Records a sum even if it is 0, because an earlier pull may have stored another sum for this payout.
       if (payoutUtr !== undefined) {
         const rest = rests.get(payoutUtr) ?? { adjustments: 0, unknownOrders: 0, day: undefined }
         if (line === undefined) rest.adjustments += amount
@@ -82,13 +82,14 @@ const NOT_OURS = 'of unknown orders'
 
 const rupees = (paise: Paise | undefined) => (paise === undefined ? undefined : toDecimalText(paise))
 
-/** Quotes every field, so that no text of the acquirer can add a column or a line. */
+/** Quotes every field, so that no text from the acquirer can add a column or a line. */
 const toCsv = (fields: readonly (string | undefined)[]) =>
   `${fields.map((field = '') => `"${field.replaceAll('"', '""')}"`).join()}\n`
 
 /**
- * Returns the merchant of each event's order by the event's position, counted from 1. `storedUtr` is the UTR of a line that is
- * already stored under `earlierUtr`; `paymentUtr` is the stored UTR of the payment if its id is known.
+ * Returns the merchant for each event's order, by the position of the event, counted from 1. `storedUtr` is the UTR of
+ * a line that is already stored under `earlierUtr`. `paymentUtr` is the stored UTR of the payment if the payment's id
+ * is known.
  */
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
   const { rows } = await db.query<{ event: number; mid: string; storedUtr: string | null; paymentUtr: string | null }>(
@@ -117,8 +118,8 @@ async function findOrders(db: Queryable, acquirer: string, events: readonly Sett
 }
 
 /**
- * Stores with the import the difference between each payout and its lines, so that payouts can be compared with the bank
- * statement.
+ * Stores, with the import, the difference between each payout and its lines, so that payouts can be compared with the
+ * bank statement.
  */
 export async function storeRests(
   db: Queryable,

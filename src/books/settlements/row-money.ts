@@ -19,18 +19,18 @@ import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
- * The service's columns for which a file may have several columns, whose amounts are added up. A minus before the
- * file's column, as in `-MDR`, subtracts it.
+ * The service's columns to which a layout may assign several columns in the file, whose amounts are added up. A minus
+ * before a column in the file, as in `-MDR`, subtracts the column.
  */
 export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross']
 
-/** The amounts of one row; undefined for a fee or tax that the row does not state. */
+/** The amounts in one row, in paise. An undefined `fee` or `tax` means that the row states none. */
 export type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | undefined }
 
 /**
- * Returns the parser of a row's amounts in rupees. Fees and taxes may have more than two decimals: the fee is rounded, and the
- * tax is the remainder of the gross amount if the row states one. Amounts are never rounded. `counts.rounded` is the number of
- * rounded rows.
+ * Returns the parser for a row's amounts in rupees. Fees and taxes may have more than two decimals. The fee is rounded,
+ * and the tax is the remainder of the gross amount if the row states one. Amounts are never rounded. `counts.rounded`
+ * is the number of rounded rows.
  */
 export function rowMoneyReader({ columns }: Layout) {
   const readAmount = amountReader(columns)
@@ -70,11 +70,11 @@ export function rowMoneyReader({ columns }: Layout) {
     return typeof stored === 'string' ? { errors: [stored] } : { value: { amount, ...stored } }
   }
 
-  /** Returns fee and tax in paise, or the error message. */
+  /** Returns fee and tax in paise, or an error message. */
   function share({ amount, gross, fee, tax }: Stated): Stored | string {
     const isAbove = [fee, tax].some((one) => one !== undefined && one.paise >= 0 && !isZero(one))
-    // Files with signs write the fee of a debit without one, so it may have been charged or refunded; only the gross amount
-    // shows which.
+    // The fee is ambiguous: files with signs write the fee of a debit without a sign, so the bank may have charged or
+    // refunded the fee. Only the gross amount shows which.
     const isOpen = hasSigns && amount < 0 && isAbove
     if (isOpen && gross === undefined)
       return `${called(fee && !isZero(fee) ? 'fee' : 'tax')} of a debit may be charged or refunded: name the column of the gross amount, --column gross=…`
@@ -94,12 +94,13 @@ export function rowMoneyReader({ columns }: Layout) {
   return { read, counts }
 }
 
-/** Amounts of a row as the file states them; fee and tax may contain fractions of a paisa. */
+/** Amounts in a row as the file states them. Fee and tax may contain fractions of a paisa. */
 type Stated = { amount: Paise; gross: Paise | undefined; fee: Units | undefined; tax: Units | undefined }
 type Stored = { fee: Paise | undefined; tax: Paise | undefined; isRounded: boolean }
 
 /**
- * Rounds fee and tax so that amount, fee and tax add up to the gross amount. Returns undefined if no rounding achieves that.
+ * Rounds fee and tax so that amount, fee and tax add up to the gross amount. Returns undefined if no rounding achieves
+ * this sum.
  */
 function settle({ amount, gross, fee, tax }: Stated): Stored | undefined {
   const rounded = { fee: fee && roundedPaise(fee), tax: tax && roundedPaise(tax) }
@@ -107,8 +108,8 @@ function settle({ amount, gross, fee, tax }: Stated): Stored | undefined {
     if (tax !== undefined) rounded.tax = gross - amount - (rounded.fee ?? 0)
     else rounded.fee = gross - amount
     if (!isNear(rounded.fee, fee) || !isNear(rounded.tax, tax))
-      // Some files write the gross amount of a debit without its sign, so the negated amount is tried. It is tried
-      // second, because the gross amount of a payment smaller than its fee is positive too.
+      // Some files write the gross amount of a debit without its sign, so the negated amount is tried. The negated
+      // amount comes second, because the gross amount of a payment smaller than its fee is positive too.
       return amount < 0 && gross > 0 ? settle({ amount, gross: -gross, fee, tax }) : undefined
   }
   const isExact = isSame(rounded.fee, fee) && isSame(rounded.tax, tax)
@@ -119,7 +120,7 @@ const movedBy = (paise: Paise | undefined, units: Units | undefined) =>
   plus({ paise: paise ?? 0, parts: 0 }, negated(units ?? NO_UNITS))
 const isSame = (paise: Paise | undefined, units: Units | undefined) => isZero(movedBy(paise, units))
 
-/** Returns whether the two differ by at most one paisa. */
+/** Returns whether the two amounts differ by at most one paisa. */
 function isNear(amount: Paise | undefined, units: Units | undefined): boolean {
   const { paise, parts } = movedBy(amount, units)
   return paise >= -1 && (paise < 1 || (paise === 1 && parts === 0))

@@ -2,7 +2,7 @@ import { defineList } from '../../platform/lists/list.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
-/** The list of settlements for partners and merchants. Settlement imports write the table. */
+/** The list of settlements for partners and merchants. Only settlement imports write the table. */
 export const SETTLEMENTS = defineList({
   fields: [
     ['amount', 'amount_paise', 'paise'],

@@ -2,18 +2,19 @@ import type { LineError } from '../../platform/csv/csv.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
- * Longest run of lines of one day that may be in any order; a longer day is split. A day of 1,000,000 lines then needs less
- * than 100 MB.
+ * Largest number of consecutive lines on one day that may be in any order. Longer days are split, so that a day with
+ * 1,000,000 lines needs less than 100 MB.
  */
 const MOST_LINES_IN_ANY_ORDER = 25_000
 const DOUBTS_STORED = 20
 
 /**
- * Checks each statement line against the balance after it: a missing, duplicated or truncated line breaks the chain of
- * balances. The file may start with its oldest or newest line, and lines of one day may be in any order. Amounts are in paise.
+ * Checks each statement line against the balance after the line, because a missing, duplicated or truncated line breaks
+ * the chain of balances. The file may start with its oldest or newest line, and the lines of one day may be in any
+ * order. Amounts are in paise.
  */
 export function createBalanceChain() {
-  // Tries sign -1 too, because some bank exports swap the names of the debit and credit columns.
+  // Also tries sign -1, because some bank exports swap the names of the debit and credit columns.
   const readings = [true, false].flatMap((oldestFirst) => [1, -1].map((sign) => newReading(oldestFirst, sign)))
   const doubts: Doubt[] = []
   let first: Entry | undefined
@@ -21,7 +22,7 @@ export function createBalanceChain() {
   let ofDay: Entry[] = []
   let isWhole = true
 
-  /** Adds the lines of the finished day to the chain of each reading of the file. */
+  /** Adds the lines of the finished day to the chain in each reading of the file. */
   function closeDay(): void {
     const lines = ofDay
     const [from, until] = [lines[0], lines.at(-1)]
@@ -42,7 +43,7 @@ export function createBalanceChain() {
   }
 
   return {
-    /** `balance` is undefined if the bank leaves it out. */
+    /** `balance` is undefined if the bank omits the balance. */
     add(
       line: number,
       { day, amount, balance }: Omit<Entry, 'line' | 'balance'> & { balance: Paise | undefined },
@@ -56,7 +57,8 @@ export function createBalanceChain() {
     },
 
     /**
-     * Records a possible error above line `above`. It is reported only if the balances do not prove that the file is complete.
+     * Records a possible error above line `above`. The error is reported only if the balances do not prove that the
+     * file is complete.
      */
     doubt(doubt: Doubt): void {
       if (doubts.length < DOUBTS_STORED) doubts.push(doubt)
@@ -64,8 +66,8 @@ export function createBalanceChain() {
 
     /**
      * Returns the errors, or the balances and days of the complete file. Returns neither if a line lacks a balance,
-     * because then nothing is proved. `seen` contains the balances that the operator entered. They decide between
-     * several possible readings.
+     * because nothing is proved without every balance. `seen` contains the balances that the operator entered, which
+     * decide between several possible readings.
      */
     end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { errors: LineError[]; proved?: Proved } {
       closeDay()
@@ -73,7 +75,7 @@ export function createBalanceChain() {
       const isReversed = first.day > last.day
       const whole = readings
         .flatMap((reading) => (reading.chain ? [{ ...reading, ...endsOf(reading, reading.chain) }] : []))
-        // If all amounts are equal, both orders of the file form a valid chain, so the rank decides.
+        // If all amounts are equal, both orders of the lines form a valid chain, so the rank decides.
         .sort((a, b) => rank(b) - rank(a))[0]
       if (whole?.sign === 1) {
         const [oldest, newest] = whole.oldestFirst ? [first, last] : [last, first]
@@ -93,8 +95,8 @@ export function createBalanceChain() {
       }
 
       /**
-       * Returns the chain's first and last balance. If the chain may begin at any of several balances, the one that the
-       * operator entered takes precedence, then the one at the end of the file.
+       * Returns the chain's first and last balance. If the chain may begin at any of several balances, the balance that
+       * the operator entered takes precedence, then the balance at the end of the file.
        */
       function endsOf({ oldestFirst }: Reading, { begins, ends }: Chain): Balances {
         const atEnd = (oldestFirst ? last : first)?.balance
@@ -108,13 +110,13 @@ export function createBalanceChain() {
 
 type Entry = { line: number; day: string; amount: Paise; balance: Paise }
 type Doubt = LineError & { above: number }
-/** The balances before the oldest line and after the newest one. */
+/** The balance before the oldest line and the balance after the newest line. */
 type Balances = { opening: Paise; closing: Paise }
 export type Proved = Balances & { oldestDay: string; newestDay: string }
 
 /**
- * One interpretation of the file's order and signs. `broken` is where its chain breaks: at `line`, among the lines after
- * `after` up to `to`.
+ * One interpretation of the order and signs in the file. `broken` is the place where the chain breaks: at `line`, among
+ * the lines after `after` up to `to`.
  */
 type Reading = {
   oldestFirst: boolean
@@ -131,15 +133,15 @@ const newReading = (oldestFirst: boolean, sign: Paise): Reading => ({
 })
 
 /**
- * The balances at which a chain may begin and end. If the amounts add up to 0, both are the same set, since the chain ends
- * where it begins.
+ * The balances at which a chain may begin and end. If the amounts add up to 0, both sets are the same, because the
+ * chain ends where it begins.
  */
 type Chain = { begins: ReadonlySet<Paise>; ends: ReadonlySet<Paise> }
 
 /**
- * Returns the chain through all these lines in any order, or undefined if there is none. Each line is an edge from the balance
- * before it to the balance after it, so a chain is an Eulerian path: except at its two ends, as many edges enter a balance as
- * leave it, and all balances are reachable from the start.
+ * Returns the chain through all these lines in any order, or undefined if no chain exists. Each line is an edge from
+ * the balance before the line to the balance after the line, so a chain is an Eulerian path. Except at the two ends, as
+ * many edges enter a balance as leave it, and all balances are reachable from the start.
  */
 function chainOf(lines: readonly Entry[], sign: Paise): Chain | undefined {
   const next = new Map<Paise, Paise[]>()
@@ -163,8 +165,8 @@ function chainOf(lines: readonly Entry[], sign: Paise): Chain | undefined {
 }
 
 /**
- * Returns the chain of the file's first lines in file order. If they add up to 0, no earlier line determines the starting
- * balance, and any other balance than the file's could hide a missing line below.
+ * Returns the chain of the file's first lines in file order. If their amounts add up to 0, no earlier line determines
+ * the starting balance, and a starting balance other than the file's own could hide a missing line below.
  */
 function asWritten(lines: readonly Entry[], { oldestFirst }: Reading, { begins, ends }: Chain): Chain {
   if (begins !== ends) return { begins, ends }
@@ -172,7 +174,10 @@ function asWritten(lines: readonly Entry[], { oldestFirst }: Reading, { begins, 
   return { begins: end, ends: end }
 }
 
-/** Returns the chain of the lines above joined with that of the lines below, or undefined if the balances do not meet. */
+/**
+ * Returns the chain of the lines above joined with the chain of the lines below, or undefined if their balances do not
+ * meet.
+ */
 function joined({ oldestFirst }: Reading, above: Chain, below: Chain): Chain | undefined {
   const [older, newer] = oldestFirst ? [above, below] : [below, above]
   const common = new Set([...older.ends].filter((balance) => newer.begins.has(balance)))

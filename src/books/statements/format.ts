@@ -15,22 +15,25 @@ import type { Paise } from '../../platform/money.ts'
 import { createBalanceChain } from './balance-chain.ts'
 import { referencesIn } from './references.ts'
 
-/** Normalized references and amounts in paise of the payouts that statement lines may match. */
+/** The payouts that statement lines may match, as normalized references and as amounts in paise. */
 export type KnownPayouts = { references: ReadonlySet<string>; amounts: ReadonlySet<Paise> }
 
-/** Numbers of lines that move money and their unsigned sums in paise, to compare with the summary that the bank prints. */
+/**
+ * Numbers of lines that move money, and their unsigned sums in paise, for comparison with the summary that the bank
+ * prints.
+ */
 export type Moved = { credits: number; credited: Paise; debits: number; debited: Paise }
 
 /**
- * The lines to read for statement `importId`: those of the days `from` to `to`. Before `matchedBefore`, only lines that may
- * match a known payout are stored.
+ * The lines to read for statement `importId`: the lines on the days from `from` to `to`. Before the day
+ * `matchedBefore`, only lines that may match a known payout are stored.
  */
 export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
 
 /**
- * Returns the parser of a bank statement by this layout. For each line that moves money, only the day, the signed paise
- * and the references are stored. `moved` counts the lines read; `balances` is undefined if the layout has no balance
- * column.
+ * Returns the parser for a bank statement in the format of this layout. For each line that moves money, the parser
+ * stores only the day, the signed paise and the references. `moved` counts the lines read. `balances` is undefined if
+ * the layout has no balance column.
  */
 export function statementFile(layout: Layout, { importId, from, to, known, matchedBefore }: Reading) {
   const readers = fieldReaders(layout)
@@ -68,7 +71,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     if (balance === undefined && written !== '') errors.push(`${called('balance')} ${RUPEES_RULE}`)
     if (isTooLarge(balance ?? 0)) errors.push(`${called('balance')} ${LARGE_RULE}`)
     if (day === undefined || amount === undefined || errors.length > 0) return { errors }
-    // A line without amount and balance moves no money.
+    // A line without amount and balance moves no money, so it is not part of the balance chain.
     if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
     if (amount > 0) {
       moved.credits += 1

@@ -15,17 +15,18 @@ import type { Proved } from './balance-chain.ts'
 import { type KnownPayouts, type Moved, statementFile } from './format.ts'
 import { comparable } from './references.ts'
 
-/** Bank days after which a line that matches no payout is deleted. */
+/** Number of bank days after which the service deletes a line that matches no payout. */
 const RETAINED_BANK_DAYS = 10
-/** An acquirer may list a payout some days before or after the transfer. */
+/** An acquirer may list a payout up to this number of days before or after the transfer. */
 const LISTED_WITHIN_DAYS = 31
-/** Longest gap without lines between two statements where the second begins with the closing balance of the first. */
+/** Longest gap without lines between two statements if the second begins with the closing balance of the first. */
 const ADJOINS_WITHIN_DAYS = 31
 
 /**
- * A bank statement to import. `from` and `to` are the days for which the operator requested it, both included; `mids` are the
- * merchants who are paid to the bank account; `account` is the acquirer account that pays to it, null for all. `opening` and
- * `closing` are the balances in paise before and after these days, as the bank's website shows them.
+ * A bank statement to import. `from` and `to` are the first and last day for which the operator requested the
+ * statement. `mids` are the merchants whose payouts are paid into the bank account. `account` is the acquirer account
+ * that pays into the bank account, null for all acquirer accounts. `opening` and `closing` are the balances in paise
+ * before and after these days, as the bank's website shows them.
  */
 export type ImportingStatement = {
   now: Date
@@ -44,12 +45,12 @@ export type ImportingStatement = {
 }
 
 /**
- * `kept` is the number of stored lines. The days from `coversFrom` to `coversTo` are covered: a payout that is expected on them
- * and matches no line was not received. `coversTo` is null if no day is covered; `proved` is undefined if a line lacks a
- * balance.
+ * `kept` is the number of stored lines. The days from `coversFrom` to `coversTo` are covered: a payout that is expected
+ * on a covered day and matches no line was not received. `coversTo` is null if no day is covered. `proved` is undefined
+ * if a line lacks a balance.
  */
 export type ImportedStatement = {
-  /** The number by which the import can be undone. */
+  /** The number with which the operator can undo the import. */
   statement: number
   kept: number
   coversFrom: string
@@ -59,9 +60,9 @@ export type ImportedStatement = {
 }
 
 /**
- * Stores the statement lines that may be payouts, all or none, and deletes earlier lines that no payout has matched in time.
- * `client` must be in a transaction. Throws a `CsvFileError` when a line is invalid, or when the balances show that one is
- * missing.
+ * Stores the statement lines that may be payouts, either all or none, and deletes earlier lines that no payout has
+ * matched in time. `client` must be in a transaction. Throws a `CsvFileError` if a line is invalid, or if the balances
+ * show that a line is missing.
  */
 export async function importStatement(
   client: pg.ClientBase,
@@ -90,8 +91,8 @@ export async function importStatement(
   await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, watching.onWarning)
   const coversFrom =
     proved && opening === undefined ? await firstCovered(client, { mids, account, from }, proved) : from
-  // A file may be truncated at its end, so without a closing balance its newest day is not covered. If the file starts with its
-  // newest line, the truncated days are the oldest ones, which `firstCovered` leaves out.
+  // A file may be truncated at its end, so its newest day is not covered without a closing balance. If the file starts
+  // with its newest line, the truncated days are the oldest days, which `firstCovered` excludes.
   const until = proved && (closing === undefined ? addDays(proved.newestDay, -1) : to)
   const coversTo = until !== undefined && until >= coversFrom ? until : null
   const { newestDay, closing: closingPaise } = proved ?? {}
@@ -132,9 +133,9 @@ const insertStatement = query<object, NewStatement>(`
   values (:importId, :now, :person, :file, :sha256, :mids, :account, :coversFrom, :coversTo, :kept, :newestDay, :closingPaise)`)
 
 /**
- * Returns the first day whose lines are certainly complete. Lines may be missing at the start, up to the day of the oldest
- * line. If an earlier statement of the bank account ends with this one's opening balance, nothing after that statement's newest
- * day is missing.
+ * Returns the first day whose lines are certainly complete. Lines may be missing at the start, up to the day of the
+ * oldest line. If an earlier statement for the bank account ends with this statement's opening balance, no line after
+ * the earlier statement's newest day is missing.
  */
 async function firstCovered(
   client: Queryable,
@@ -163,12 +164,18 @@ const readAdjoining = query<{ day: string | null }, Adjoining>(`
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
 
-/** Returns the day before which an import at `now` stores only lines that match known payouts. */
+/**
+ * Returns the first day from which an import at `now` stores all lines. Before this day, the import stores only lines
+ * that match known payouts.
+ */
 export function retainedSince(now: Date, { previousBankDay }: BankDays): string {
   return Array.from({ length: RETAINED_BANK_DAYS }).reduce<string>(previousBankDay, toIstDay(now))
 }
 
-/** Returns the payouts to these merchants that may match lines of the new statement or unmatched stored lines. */
+/**
+ * Returns the payouts to these merchants that may match lines in the new statement, or stored lines that match no
+ * payout yet.
+ */
 async function knownPayouts(client: Queryable, mids: readonly string[], from: string): Promise<KnownPayouts> {
   const [{ day }] = (await readOldestDay(client, { mids, from })) as [{ day: string }]
   const payouts = await readPayouts(client, { mids, since: startOfDay(addDays(day, -LISTED_WITHIN_DAYS)) })
@@ -202,8 +209,8 @@ const deleteUnmatched = plannedQuery<object, Unmatched>(`
      and not l.amount_paise = any (:amounts::bigint[]) and not exists (select from unnest(l.refs) r where r = any (:references))`)
 
 /**
- * The record of one statement import. `kept` is the number of stored lines; those that match no payout are deleted
- * later.
+ * The stored record of one statement import. `kept` is the number of stored lines. Lines that match no payout are
+ * deleted later.
  */
 export type StoredStatement = {
   importId: number
@@ -228,8 +235,8 @@ export const listStatements = query<StoredStatement, object>(`
    order by import_id`)
 
 /**
- * Undoes a statement import and deletes its lines. Returns the number of lines, or undefined if there is no such import or it
- * was undone before.
+ * Undoes a statement import and deletes its lines. Returns the number of deleted lines, or undefined if the import does
+ * not exist or was already undone.
  */
 export async function undoStatement(
   client: Queryable,

@@ -3,8 +3,8 @@ import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
 /**
- * The result of comparing a payout with bank statements. If several bank accounts differ, the first state in this list
- * takes precedence. No report treats `perhaps` as received.
+ * The possible results of comparing a payout with bank statements. If the states at several bank accounts differ, the
+ * first state in this list takes precedence. No report treats `perhaps` as received.
  */
 export const ARRIVAL_STATES = [
   /** The bank credited the payout and debited it again. */
@@ -12,7 +12,7 @@ export const ARRIVAL_STATES = [
   'arrived',
   'arrived twice',
   'amount differs',
-  /** Credits on the expected days have its amount but another reference; the operator decides. */
+  /** Credits on the expected days have the payout's amount but another reference, so the operator decides. */
   'perhaps',
   'not arrived',
   /** No statement covers the days on which the payout is expected. */
@@ -21,12 +21,12 @@ export const ARRIVAL_STATES = [
 
 export type ArrivalState = (typeof ARRIVAL_STATES)[number]
 
-/** A payout to look for in a statement. Its references are normalized; `expected` is in paise. */
+/** A payout to search for in a statement. Its references are normalized. `expected` is its amount in paise. */
 export type AwaitedPayout = { references: readonly string[]; day: string; expected: Paise }
 
 /**
- * A statement line. Its references are normalized and include the one that an operator has matched. `amount` is in paise,
- * negative for a debit.
+ * A statement line. Its references are normalized and include the reference that an operator has matched. `amount` is
+ * in paise, and negative for a debit.
  */
 export type BankLine = {
   importId: number
@@ -37,9 +37,9 @@ export type BankLine = {
 }
 
 /**
- * The result for a payout according to the statements. `arrivedOn` and `statement` (import and line) are those of the
- * last credit; for `perhaps`, `statement` lists every candidate. `credited` is the sum of all its lines in paise, and
- * `difference` is `credited` minus the expected amount.
+ * The state of a payout according to the statements. `arrivedOn` and `statement` (import and line) describe the last
+ * credit; for `perhaps`, `statement` lists every candidate. `credited` is the sum of all lines of the payout in paise,
+ * and `difference` is `credited` minus the expected amount.
  */
 export type Arrival = {
   arrival: ArrivalState
@@ -49,13 +49,13 @@ export type Arrival = {
   statement: string | null
 }
 
-/** Bank days within which a bank account receives a transfer. */
+/** Number of bank days within which a bank account receives a transfer. */
 const ARRIVES_WITHIN = 3
 
 /**
- * Decides which payouts one bank account received. A line belongs to a payout only if it contains the payout's whole reference;
- * the amount alone never suffices. A line that names several payouts is expected to be their sum. `coveredFor` returns the days
- * on which the statements contain every line that may match the payout.
+ * Decides which payouts one bank account received. A line belongs to a payout only if the line contains the payout's
+ * whole reference; the amount alone never suffices. A line that names several payouts is expected to be their sum.
+ * `coveredFor` returns the days on which the statements contain every line that may match the payout.
  */
 export function judgeArrivals<P extends AwaitedPayout>(
   payouts: readonly P[],
@@ -89,7 +89,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const named = linesOf.get(payout) ?? []
     if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
     const nothing = { arrivedOn: null, credited: null, difference: null, statement: null }
-    // Deductions may exceed the payments of a payout; the acquirer then transfers nothing.
+    // Deductions may exceed the payments in a payout. The acquirer then transfers nothing, so no credit is expected.
     if (payout.expected <= 0) return { ...nothing, arrival: 'not known' }
     const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
     const ofAmount = unnamed.get(String(payout.expected)) ?? []

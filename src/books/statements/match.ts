@@ -4,9 +4,10 @@ import type { Paise } from '../../platform/money.ts'
 import { comparable } from './references.ts'
 
 /**
- * A credit in a statement of these merchants' bank account. `references` are normalized, as are `matchedPayout`, which an
- * operator has assigned, and `matchedElsewhere`: payouts assigned to lines with the same day and amount in other statements,
- * which may be the same credit. `amount` is in paise.
+ * A credit in a statement for these merchants' bank account. `matchedPayout` is the payout that an operator has
+ * assigned to the credit. `matchedElsewhere` lists payouts assigned to lines with the same day and amount in other
+ * statements, because these lines may be the same credit. All three kinds of references are normalized. `amount` is in
+ * paise.
  */
 export type Credit = {
   mids: string[]
@@ -21,8 +22,8 @@ export type Credit = {
 export type LineNumber = { importId: number; line: number }
 
 /**
- * Locks a stored credit, combined with what all imports of the same file contain about it. Returns undefined if there is no
- * such credit.
+ * Locks a stored credit, and combines it with the references that all imports of the same file contain for it. Returns
+ * undefined if no credit is stored at this place.
  */
 export async function lockCredit(client: Queryable, place: LineNumber): Promise<Credit | undefined> {
   const rows = await lockCopies(client, place)
@@ -36,7 +37,7 @@ export async function lockCredit(client: Queryable, place: LineNumber): Promise<
   }
 }
 
-/** A file that was imported twice, perhaps with two layouts, contains the same line in both imports. */
+/** If the operator imported a file twice, perhaps with two layouts, both imports contain the same line. */
 const lockCopies = query<Credit & { importId: number }, LineNumber>(`
   select i.import_id, i.mids, i.account, l.day, l.amount_paise as amount, l.refs as references, l.matched_payout,
          array(select other.matched_payout
@@ -52,7 +53,8 @@ const lockCopies = query<Credit & { importId: number }, LineNumber>(`
      for update of l`)
 
 /**
- * Stores that the line is the payout with this reference, whatever references the bank printed. Null removes the assignment.
+ * Stores that the line is the payout with this reference, regardless of the references that the bank printed. Null
+ * removes the assignment.
  */
 export const setMatch = (client: Queryable, place: LineNumber, payout: string | null) =>
   updateCopies(client, { ...place, payout: payout && comparable(payout) })

@@ -4,10 +4,15 @@ import type { Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../reconciliation/snapshot.ts'
 import type { BankLine } from './judge-arrivals.ts'
 
-/** A bank account: the merchants who are paid to it, and the acquirer account that pays to it, null for all. */
+/**
+ * A bank account: the merchants whose payouts are paid into it, and the acquirer account that pays into it, null for
+ * all acquirer accounts.
+ */
 export type AccountOf = { mids: string[]; account: string | null }
 
-/** Returns the lines of all statements of the bank account that contain a payout's reference or have its amount. */
+/**
+ * Returns the lines in all statements for the bank account that contain a payout's reference or have a payout's amount.
+ */
 export async function readLines(
   { client, known }: Pick<Snapshot, 'client' | 'known'>,
   { mids, account }: AccountOf,
@@ -20,8 +25,8 @@ export async function readLines(
   return mergeStatements(
     rows.map(({ references, ...line }) => ({
       ...line,
-      // Another statement of the same lines may omit the bank's internal numbers, depending on its layout, so only references
-      // of payouts are compared.
+      // Compares only references of payouts, because another statement with the same lines may omit the bank's internal
+      // numbers, depending on its layout.
       references: references.filter((one) => named.has(one)),
     })),
   )
@@ -41,13 +46,14 @@ const readFileLines = plannedQuery<FileLine, Searched>(`
 type FileLine = BankLine & { sha256: string }
 
 /**
- * Merges copies of one line in overlapping statements; two equal lines within one statement remain two. One statement may name
- * more payouts than another, because of its layout or an operator's match. `lines` are in import order.
+ * Merges copies of one line in overlapping statements. Two equal lines within one statement remain two lines. One
+ * statement may name more payouts than another, because of its layout or an operator's match. `lines` are in import
+ * order.
  */
 function mergeStatements(lines: readonly FileLine[]): BankLine[] {
   const merged = new Map<string, { line: FileLine; lastIn: string }[]>()
-  // Within a statement, lines with more references come first: a line without references could be a copy of any line with its
-  // amount.
+  // Within a statement, lines with more references come first, because a line without references could be a copy of any
+  // line with the same amount.
   const inOrder = mergeImports(lines).sort(
     (a, b) => a.order - b.order || b.line.references.length - a.line.references.length,
   )
@@ -66,8 +72,8 @@ function mergeStatements(lines: readonly FileLine[]): BankLine[] {
 }
 
 /**
- * Merges several imports of one file, perhaps with different layouts, so that each line appears once: as the newest import read
- * it, with the references of all imports. `order` ranks files by their first import.
+ * Merges several imports of one file, perhaps with different layouts, so that each line appears once: as the newest
+ * import read the line, with the references from all imports. `order` ranks files by their first import.
  */
 function mergeImports(lines: readonly FileLine[]): { line: FileLine; order: number }[] {
   const files = [...new Set(lines.map(({ sha256 }) => sha256))]

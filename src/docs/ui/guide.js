@@ -1,7 +1,7 @@
-// Copy buttons, the language of samples, and the search. Without JavaScript everything else on the page works.
+// Copy buttons, the language of samples, and the search. Everything else on the page works without JavaScript.
 const root = new URL('.', import.meta.url)
 
-// Adds a copy button to each sample, except over plain HTTP, where browsers offer no clipboard.
+// Adds a copy button to each sample, except over plain HTTP, where browsers provide no clipboard.
 if (navigator.clipboard) {
   for (const block of document.querySelectorAll('.code')) {
     const button = document.createElement('button')
@@ -19,15 +19,15 @@ if (navigator.clipboard) {
   }
 }
 
-/** Returns the text to copy: the whole sample, or only the commands of a terminal session. */
+/** Returns the text to copy: the whole sample, or only the commands in a terminal session. */
 function textOf(code) {
   if (!code.classList.contains('language-console')) return code.textContent
   const commands = code.textContent.split('\n').filter((line) => line.startsWith('$ '))
   return commands.map((line) => `${line.slice(2)}\n`).join('')
 }
 
-// Stores the chosen tab by what the group of tabs differs in, such as the language, and selects it in every group that has
-// it. A browser may forbid the storage.
+// Stores the chosen tab under the name of the property in which the tabs differ, such as the language, and selects the
+// same tab in every group that has it. A browser may forbid the storage.
 function stored(name) {
   try {
     return localStorage.getItem(name)
@@ -53,13 +53,15 @@ for (const name of ['Language', 'Variant']) {
       const { top } = tabs.getBoundingClientRect()
       select(label)
       store(name, label)
-      // Samples above may have changed their height, which must not move this group.
+      // Scrolls back, because the height of samples above may have changed, which must not move this group on the
+      // screen.
       scrollBy(0, tabs.getBoundingClientRect().top - top)
     })
   }
 }
 
-// The list of chapters scrolls by itself. A current chapter that is out of sight is moved to the middle.
+// The list of chapters scrolls separately from the page. If the current chapter is out of sight, scroll it to the
+// middle of the list.
 const current = document.querySelector('.chapters [aria-current]')
 if (current) {
   const chapters = current.closest('nav')
@@ -74,16 +76,16 @@ const status = form.querySelector('.status')
 form.hidden = false
 
 const RESULTS = 8
-/** Words that are in every section and decide nothing. */
+/** Words that occur in every section and do not help the search. */
 const STOP_WORDS = new Set('a an and for how i in is my of on or the to what with'.split(' '))
-/** Plural and singular, and `verifying` and `verify`, are one term. */
+/** Treats plural and singular, and forms such as `verifying` and `verify`, as one term. */
 const toTerm = (word) => {
   const term = word.toLowerCase()
   return STOP_WORDS.has(term) ? undefined : term.replace(/(?<=\w{4})(?:ing|ed|s)$/, '')
 }
 
 let loading
-/** Loads the library and the entries at the first use, and builds the index. */
+/** Loads the library and the search entries at the first use, and builds the index. */
 function loadIndex() {
   loading ??= Promise.all([
     import(`${root}minisearch.js`),
@@ -99,7 +101,7 @@ function loadIndex() {
           boost: { title: 5, heading: 4 },
           prefix: true,
           fuzzy: (term) => (term.length > 4 ? 0.2 : false),
-          // The beginning of a chapter introduces the subject that its sections detail.
+          // Ranks the beginning of a chapter higher, because it introduces the subject that the sections detail.
           boostDocument: (url) => (url.includes('#') ? 1 : 1.8),
           weights: { prefix: 0.5, fuzzy: 0.2 },
         },
@@ -130,7 +132,7 @@ async function search() {
   }
 }
 
-/** Sections that contain every word. If these are few, sections that contain some of the words follow. */
+/** Returns the sections that contain every word. If few sections do, sections that contain some of the words follow. */
 function resultsOf(index, query) {
   const withAll = index.search(query, { combineWith: 'AND' })
   if (withAll.length > RESULTS / 2) return withAll
@@ -178,14 +180,15 @@ form.addEventListener('keydown', (event) => {
 })
 addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
-  // In a field, such as those of the API reference, the key writes a character.
+  // In an input field, such as a field in the API reference, the shortcut key types a character instead of opening the
+  // search.
   if (event.composedPath()[0].matches?.('input, textarea, select, [contenteditable]')) return
   event.preventDefault()
   input.focus()
 })
 
-// A link to a heading of a guide that was one page is redirected with its anchor to the first chapter, or on the operator's
-// port to the index.
+// The server redirects an old link to a guide, including its anchor, to the guide's first chapter or, on the operator
+// port, to the index. This code then opens the chapter that contains the heading today.
 const anchor = decodeURIComponent(location.hash.slice(1))
 if (anchor && !anchor.startsWith('?') && !document.getElementById(anchor)) {
   const guide = location.href.startsWith(root) ? location.href.slice(root.href.length).split('/')[0] : 'operator'

@@ -129,7 +129,10 @@ const UNKNOWN = 'does not exist: see ops accounts list'
 const NOT_FINISHED = 'has an unfinished rotation: add --finish to delete the earlier secrets, or --back to restore them'
 const NOTHING_EARLIER = 'has no earlier secrets: it was never rotated, or --finish deleted them'
 
-/** The account as the service would load it. Throws a CommandError, so that the change is rolled back, if the service would reject the account. */
+/**
+ * Returns the account as the service would load it. Throws a CommandError if the service would reject the account, so
+ * that the change is rolled back.
+ */
 function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
   const { fault: problem, ...accepted } = toShown(account, config)
   if (problem !== null) throw new CommandError(problem)

@@ -5,7 +5,7 @@ import { LIMITS } from '../../limits.ts'
 import { createOutboundClient, type HttpClient } from '../../platform/outbound/http-client.ts'
 import type { Context } from './command.ts'
 
-/** No log and no metrics, because a command makes one call to the acquirer and prints its error to the operator. */
+/** Disables log and metrics, because a command makes one call to the acquirer and prints its error to the operator. */
 const OPTIONS = {
   log: { warn: () => undefined, error: () => undefined },
   onCall: () => undefined,
@@ -13,7 +13,10 @@ const OPTIONS = {
   elapsedMs: () => performance.now(),
 }
 
-/** The acquirer accounts for a command. `clientOf` returns the client of an acquirer that creates links by its API. */
+/**
+ * Loads the acquirer accounts for a command. `clientOf` returns the client for an acquirer that creates links through
+ * its API.
+ */
 export function reachAccounts({ config, db, now }: Pick<Context, 'config' | 'db' | 'now'>): {
   accounts: Accounts
   http: HttpClient

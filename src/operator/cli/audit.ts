@@ -33,7 +33,7 @@ export const auditCommands = [
   }),
 ]
 
-/** Fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
+/** Formats fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
 function formatValue(values: Readonly<Record<string, unknown>>): string {
   return Object.entries(values)
     .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))

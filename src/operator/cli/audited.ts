@@ -7,13 +7,16 @@ import { type Database, inTransaction, type Queryable } from '../../platform/db/
 import { CommandError } from './errors.ts'
 import { type Output, type Result, toOutput } from './output.ts'
 
-/** Runs `work` in one transaction that also stores the command’s outcome, so that either both are stored or neither. */
+/**
+ * Runs `work` in one transaction that also stores the command's outcome, so that the database stores either both or
+ * neither.
+ */
 export type Change = (work: (client: pg.PoolClient) => Promise<Result>) => Promise<Output>
 
 /**
- * Runs a changing command. Stores the command's audit row before the command begins, so that every change has a row even
- * if the process is killed. The transaction of `change` stores the outcome; for a command with its own transactions,
- * which does not call `change`, the outcome is stored after the last one.
+ * Runs a command that changes data. Stores the command's audit row before the command begins, so that every change has
+ * a row even if the process is killed. The transaction of `change` stores the outcome. If a command uses its own
+ * transactions instead of `change`, the outcome is stored after the last transaction.
  */
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },
@@ -25,7 +28,7 @@ export async function runAudited(
   const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['created'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
 
-  // Throws for a database of an incompatible earlier version, which must stay unchanged, before the audit writes to it.
+  // Throws if the database has an incompatible earlier version, because the audit must not write to that database.
   await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {
@@ -47,17 +50,18 @@ export async function runAudited(
     if (!inOneTransaction) await end(db, 'done', output.created)
     return output
   } catch (error) {
-    // A command with its own transactions gets no outcome after an unexpected error, because part of its change may be
-    // stored. An outcome that was committed before the error stays, because the audit stores only the first outcome.
+    // A command with its own transactions gets no outcome after an unexpected error, because part of its change may
+    // already be stored. An outcome that was committed before the error stays, because the audit stores only the first
+    // outcome.
     if (inOneTransaction || error instanceof CommandError) {
-      // An error of the audit is ignored here, so that the operator sees the error of the command.
+      // Ignores an error from the audit, so that the operator sees the error from the command.
       await end(db, 'failed', { fault: errorOf(error) }).catch(() => undefined)
     }
     throw error
   }
 }
 
-/** Messages of PostgreSQL and Node.js may quote a row, so the audit stores only their code. */
+/** Returns a code for the audit, because error messages from PostgreSQL and Node.js may quote a row. */
 function errorOf(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, name } = error as Error & { code?: string }

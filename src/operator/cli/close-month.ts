@@ -36,7 +36,8 @@ export const closeMonthCommands = [
         throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
       return change(async (client) => {
-        // The lock serializes this with imports: a running import is either part of the closed month or a later change.
+        // The lock serializes closing with imports, so that a running import is either part of the closed month or a
+        // later change.
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
@@ -61,17 +62,17 @@ export const closeMonthCommands = [
   }),
 ]
 
-/** Figures of the days by mid; the key ALL has those of all merchants. */
+/** Returns the figures for these days by `mid`. The key `ALL` has the figures of all merchants together. */
 async function readFigures(db: Database, days: Requested): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
   for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
   return figures
 }
 
-/** Warnings list this many payouts and count the others. */
+/** Largest number of payouts that a warning lists. Further payouts are only counted. */
 const PAYOUTS_NAMED = 10
 
-/** Returns warnings about open payouts. Payouts to bank accounts without imported statements are left out. */
+/** Returns warnings about open payouts. Payouts to bank accounts without imported statements are excluded. */
 async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
   const open: ArrivedPayout[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
@@ -83,7 +84,10 @@ async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
 
 const IS_EMPTY = 'has no payments and no imports'
 
-/** Prints the figures of a month and asks for confirmation. Returns the figures; undefined if the month is already closed. */
+/**
+ * Prints the figures of a month and asks the operator for confirmation. Returns the figures, or undefined if the month
+ * is already closed.
+ */
 async function confirmClosing(month: string, { db, now, terminal }: Context) {
   if ((await readClosedMonths({ client: db, known: now })).some((closed) => closed.month === month)) return undefined
   const figures = await readFigures(db, { ...daysOfMonth(month), now })

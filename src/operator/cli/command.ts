@@ -11,7 +11,7 @@ import type { OutputFormat, Result, Terminal } from './output.ts'
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
 
-/** Dependencies of every command. `person` is the operator's name. `db` connects at the first query. */
+/** Dependencies of every command. `person` is the name of the operator. `db` connects at the first query. */
 export type Context = {
   config: DatabaseConfig
   db: Database
@@ -22,55 +22,61 @@ export type Context = {
   terminal: Terminal
 }
 
-/** `change` runs work in the command's transaction. Commands with their own transactions do not use `change`. */
+/** `change` runs work in the command's transaction. Commands with their own transactions do not call `change`. */
 export type ChangingContext = Context & { change: Change }
 
-/** `client` is the connection of the transaction. */
+/** `client` is the database connection that runs the transaction. */
 type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {
-  /** Words after `ops`, such as `merchants add`. */
+  /** The words after `ops`, such as `merchants add`. */
   name: string
   /** The command's line in `ops --help`. */
   summary: string
-  /** Flags and arguments, as the help shows them after the name. */
+  /** Flags and arguments, as the help prints them after the command's name. */
   usage: string
-  /** A sentence or two below the summary in the command's own help. */
+  /** One or two sentences that the command's own help prints below the summary. */
   note: string | undefined
-  /** The flags in kebab-case, in the order of the help. */
+  /** The flags in kebab-case, in the order in which the help lists them. */
   flags: readonly string[]
-  /** Whether the command changes data, and so accepts `--by`. */
+  /** Whether the command changes data and therefore accepts `--by`. */
   changes: boolean
-  /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
+  /** Checks the arguments and returns a function that runs the command. Throws a UsageError for invalid arguments. */
   prepare: (args: string[]) => PreparedCommand
 }
 
-/** `by` is the value of `--by`. */
+/** A command with checked arguments. `by` is the value of `--by`. */
 export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
-  /** Flags and arguments in the help. A command without flags has neither `usage` nor `schema`. */
+  /** Flags and arguments in the command's help. A command without flags has neither `usage` nor `schema`. */
   usage?: string
   note?: string
   schema?: S
-  /** The key of `schema` for the word after the command's name. Every other key is a flag. */
+  /** The key in `schema` for the word after the command's name. Every other key is a flag. */
   argument?: keyof S['shape'] & string
-  /** Whether the command accepts `--csv`: with `true` for spreadsheets; with `plain` for programs, or spreadsheets by `--for excel`. */
+  /**
+   * Whether the command accepts `--csv`. The value `true` writes CSV for spreadsheets. The value `plain` writes CSV for
+   * programs, or with `--for excel` for spreadsheets.
+   */
   csv?: true | 'plain'
   run: (input: z.output<S>, context: C) => Promise<Result>
 }
 
-/** `audited` replaces, in the audit, values of flags that may contain a secret or customer data. */
+/**
+ * Definition of a command that changes data. The functions in `audited` replace, in the audit, flag values that may
+ * contain a secret or customer data.
+ */
 type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** True for `migrate`, which creates the audit's tables, so that they may not exist when the command begins. */
+  /** True for `migrate`, which creates the audit's tables. The tables may not exist when the command begins. */
   makesAudit?: boolean
 }
 
 /**
- * Defines a command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`.
- * A flag whose schema accepts `true` has no value, one whose schema accepts a list is repeatable, and any other has one
- * value.
+ * Defines a command that changes nothing. Its flags are the keys of `schema` in kebab-case: `dynamicQr` becomes
+ * `--dynamic-qr`. A flag whose schema accepts `true` has no value, a flag whose schema accepts a list is repeatable,
+ * and every other flag has one value.
  */
 export function command<S extends z.ZodObject>(
   name: string,
@@ -80,7 +86,7 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/** Defines a command that changes data. The audit stores operator, arguments and outcome. */
+/** Defines a command that changes data. The audit stores the operator, the arguments and the outcome. */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -94,7 +100,7 @@ export function changingCommand<S extends z.ZodObject>(
   })
 }
 
-/** Defines a command whose whole change is one transaction. */
+/** Defines a command that makes its whole change in one transaction. */
 export function atomicCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -156,7 +162,7 @@ type Values = ReturnType<typeof readArguments>['values']
 
 const PERSON = z.string().trim().pipe(text(64))
 
-/** The value that the audit stores in place of a secret or of customer data. */
+/** Returns the text that the audit stores in place of a secret or of customer data. */
 export const withhold = () => 'withheld'
 
 type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
@@ -178,7 +184,8 @@ function parse(args: string[], options: Record<string, Flag>) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // The first sentence of Node.js's message names the flag. The others suggest `--`, which does not help here.
+    // Only the first sentence of Node.js's message is printed, because it names the flag. The other sentences suggest
+    // `--`, which does not help here.
     throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
   }
 }

@@ -1,8 +1,14 @@
 import { type Paise, toDecimalText, toJsonNumber } from '../../platform/money.ts'
 
-/** Types for the result of a command. Three writers, independent of the command, print it as text, JSON or CSV. */
+/**
+ * Types for the result of a command. Three writers print the result as text, JSON or CSV, and are independent of the
+ * command.
+ */
 
-/** An amount in a cell. In JSON it is decimal text in rupees, or with `asNumber` a number, as in the merchant API. */
+/**
+ * An amount in a cell. In JSON, the amount is a decimal string in rupees, or with `asNumber` a number, as in the
+ * merchant API.
+ */
 export class Money {
   readonly paise: Paise
   readonly asNumber: boolean
@@ -17,15 +23,22 @@ export class Money {
 
 export const rupees = (paise: Paise | null): Money | null => (paise === null ? null : new Money(paise))
 
-/** A string of digits is an identifier, because counts are of type number and amounts of type Money. */
+/**
+ * The value of one cell. A string of digits is an identifier, because counts have the type number and amounts the type
+ * Money.
+ */
 export type Cell = string | number | boolean | Date | Money | null | readonly string[]
 
-/** Text (not in JSON and CSV), a table, a record, a stream of parts, or a function that the writer calls when it gets to it. */
+/**
+ * Text (omitted from JSON and CSV), a table, a record, a stream of parts, or a function that the writer calls when it
+ * reaches the function.
+ */
 export type Data = string | TableData | RecordData | AsyncIterable<Data> | (() => Data)
 
 /**
- * Named fields, each of which may be data. JSON output contains `fields`; text output `parts`, or the fields without
- * parts; CSV output `csv`, or the first table among the fields without it.
+ * Named fields, each of which may contain data. JSON output contains `fields`. Text output contains `parts`, or the
+ * fields if the record has no parts. CSV output contains `csv`, or the first table among the fields if the record has
+ * no `csv`.
  */
 export class RecordData {
   readonly fields: Readonly<Record<string, unknown>>
@@ -39,30 +52,30 @@ export class RecordData {
   }
 }
 
-/** A record whose text output has one field per line, followed by `below`. */
+/** Creates a record whose text output has one field per line, followed by `below`. */
 export const record = (fields: Readonly<Record<string, Cell>>, ...below: Data[]) =>
   new RecordData(fields, below.length === 0 ? undefined : [new RecordData(fields), ...below])
 
-/** A record whose JSON output has the fields and whose text output has the parts. */
+/** Creates a record whose JSON output contains the fields and whose text output contains the parts. */
 export const document = (fields: RecordData['fields'], ...parts: Data[]) => new RecordData(fields, parts)
 
-/** How the writers print the rows of a table; without a function, the row itself is used. */
+/** How the writers print the rows of a table. Without a function, the writer prints the row itself. */
 type Views<R, C extends string> = {
-  /** Line above the table, if it has rows. */
+  /** Line above the table; printed only if the table has rows. */
   title?: string | undefined
-  /** Text in place of a table without rows. */
+  /** Text that replaces a table without rows. */
   empty?: string | undefined
   cells?: (row: R) => Partial<Row<C>>
   json?: (row: R) => object
-  /** Cells of the text output that differ from CSV. */
+  /** Cells whose text output differs from their CSV output. */
   words?: (row: R) => Partial<Row<C>>
-  /** The row as one line of text, for tables that are too wide for a terminal. */
+  /** Formats a row as one line of text, for tables that are too wide for a terminal. */
   line?: (row: R) => string
-  /** Last row of the text output, computed after all rows, such as a total. */
+  /** Returns the last row of the text output, such as a total. The writer calls it after all other rows. */
   last?: () => Partial<Row<C>>
 }
 
-/** Rows under named columns, which may be a stream too long for memory. */
+/** Rows under named columns. The rows may be a stream that is too long for memory. */
 export class TableData {
   readonly columns: readonly string[]
   readonly rows: Rows<object>
@@ -78,7 +91,7 @@ export class TableData {
 
   cells = (row: object) => this.#inRupees(this.views.cells?.(row as never) ?? row) as Record<string, Cell>
   json = (row: object) => this.#inRupees(this.views.json?.(row as never) ?? row)
-  /** For a table inside a row. Its rows must be in memory. */
+  /** Serializes a table inside a row. The rows of the inner table must be in memory. */
   toJSON = () => Array.from(this.rows as Iterable<object>, this.json)
 
   #inRupees(row: object): object {
@@ -93,21 +106,24 @@ export class TableData {
 
 type Rows<R> = Iterable<R> | AsyncIterable<R>
 type Row<C extends string> = Record<Names<C>, Cell>
-/** The union of the names in a list: `'mid' | 'fee'` for `'mid, ₹fee'`. */
+/** The union of the column names in a list: `'mid' | 'fee'` for `'mid, ₹fee'`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}`
   ? Names<Name> | Names<Rest>
   : S extends `₹${infer Name}` | `Σ${infer Name}`
     ? Name
     : S
 
-/** Creates a table of `columns` such as `mid, ₹amount`. ₹ marks a column of paise. */
+/** Creates a table with `columns` such as `mid, ₹amount`. ₹ marks a column in paise. */
 export function table<C extends string, R extends Row<C>>(columns: C, rows: Rows<R>, empty?: string): TableData
 export function table<C extends string, R extends object>(columns: C, rows: Rows<R>, views: Views<R, C>): TableData
 export function table(columns: string, rows: Rows<object>, views: string | Views<never, string> = {}): TableData {
   return new TableData(columns, rows, typeof views === 'string' ? { empty: views } : views)
 }
 
-/** Creates a table that ends with the sums of the columns marked with Σ. In JSON the list is called `name` and the sums `total`. */
+/**
+ * Creates a table that ends with the sums of the columns marked with Σ. In JSON, the list is called `name` and the sums
+ * are called `total`.
+ */
 export function summed<C extends string, R extends Row<C>>(
   name: string,
   columns: C,

@@ -14,7 +14,8 @@ export const databaseCommands = [
   changingCommand('migrate', 'Apply pending database migrations', {
     makesAudit: true,
     async run(_, { config, db, terminal }) {
-      // A table that a migration creates on a worker would exist on that worker only.
+      // A migration must run on the coordinator, because a table that it creates on a worker would exist only on that
+      // worker.
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
@@ -33,7 +34,7 @@ export const databaseCommands = [
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
       const spread = await distribute(config.databaseMigrateUrl, (step) => printNote(terminal, step))
-      // The shards of a newly distributed table have no grants yet.
+      // Grants rights again, because the shards of a newly distributed table have no grants yet.
       await applyGrants(config.databaseMigrateUrl)
       const message = spread.length === 0 ? 'Every table is already distributed.' : `Distributed ${spread.join(', ')}.`
       return { data: document({ spread }, message), created: { spread } }
@@ -44,7 +45,10 @@ export const databaseCommands = [
 const DISTRIBUTE = new URL('../deploy/citus.sql', import.meta.url)
 const RAISED = 'P0001'
 
-/** Runs DISTRIBUTE and returns the tables that it distributed. Throws a CommandError if the script rejects the server. */
+/**
+ * Runs DISTRIBUTE and returns the names of the tables that it distributed. Throws a CommandError if the script rejects
+ * the server.
+ */
 export async function distribute(databaseUrl: string, onStep: (step: string) => void): Promise<string[]> {
   const client = await connectAlone(databaseUrl)
   const tables: string[] = []

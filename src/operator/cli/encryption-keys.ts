@@ -2,7 +2,7 @@ import type { DatabaseConfig } from '../../config.ts'
 import type { EncryptionKeys } from '../../platform/encryption.ts'
 import { CommandError } from './errors.ts'
 
-/** The secret encryption keys. Throws if WEBHOOK_SEALING_KEY is not set. */
+/** Returns the secret encryption keys. Throws if WEBHOOK_SEALING_KEY is not set. */
 export function requireKeys({ webhooks: { encryptionKeys } }: Pick<DatabaseConfig, 'webhooks'>): EncryptionKeys {
   if (encryptionKeys.length > 0) return encryptionKeys
   throw new CommandError(

@@ -16,7 +16,7 @@ export const exceptionId = z
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
 
-/** Filters for exceptions. The days are the IST days on which exceptions were stored. */
+/** Filters for exceptions. The days are the IST days on which the exceptions were stored. */
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
@@ -75,7 +75,10 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
     return document({ id, mid, orderId, kind, ...resolution }, `Exception ${id}, ${kind}, resolved.`)
   })
 
-/** Resolves exactly the exceptions whose count and sum the operator confirmed, none that were stored since. */
+/**
+ * Resolves exactly the exceptions whose count and sum the operator confirmed, and no exception that was stored after
+ * the confirmation.
+ */
 async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
@@ -101,7 +104,7 @@ function toMoments({ kind, mid, acquirer, ...typed }: Filters) {
   }
 }
 
-/** Text such as `2 exceptions, ₹400.00`. */
+/** Formats the number and sum of exceptions, such as `2 exceptions, ₹400.00`. */
 const sumText = (exceptions: PaymentException[]) =>
   `${counted(exceptions.length, 'exception')}, ${toIndianRupees(amountOf(exceptions))}`
 
@@ -121,5 +124,5 @@ export function exceptionTable(
   return table(columns, exceptions, { ...views, cells })
 }
 
-/** The first 60 characters of an unreadable body. `--json` prints everything that is stored. */
+/** Returns the first 60 characters of an unreadable body. `--json` prints the whole stored body. */
 const bodyLine = (body: string | null) => body && [...body].slice(0, 60).join('')

@@ -10,7 +10,7 @@ import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 /** The FILE argument: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
-/** Opens the file for `work`. Converts a CsvFileError to a CommandError that lists the invalid lines. */
+/** Opens the file and passes it to `work`. Converts a CsvFileError to a CommandError that lists the invalid lines. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
@@ -35,12 +35,12 @@ async function openFile(path: string): Promise<Readable> {
   throw new CommandError(`${path} is a directory: give a file`)
 }
 
-/** Reads a whole file into memory, such as the secrets of an account. */
+/** Reads a whole file, such as the secrets of an account, into memory. */
 export async function readText(file: string, terminal: Terminal): Promise<string> {
   return Buffer.concat(await (file === '-' ? terminal.stdin : await openFile(file)).toArray()).toString('utf8')
 }
 
-/** The CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
+/** Returns the CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
 export function rejectedLines(
   { message, errors, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,

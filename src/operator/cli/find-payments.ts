@@ -51,7 +51,8 @@ export const findPaymentCommands = [
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
       const exceptions = 'utr' in criteria || 'amount' in criteria ? await createExceptions(db).ofNoOrder(criteria) : []
-      // Settlements of all merchants, even with --mid, because the bank may have settled the payment to another merchant.
+      // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
+      // merchant.
       const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
       const lists = {
         payments: paymentTable(found, now),
@@ -105,7 +106,7 @@ const paymentTable = (found: PaymentHistory[], now: Date) =>
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
 
-/** Settlements of the UTR that the history of the found payment does not contain. */
+/** Returns the settlements with the UTR that the history of the found payment does not contain. */
 function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
   const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
@@ -130,7 +131,7 @@ const toJson = (history: PaymentHistory, now: Date) => ({
 
 const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 
-/** The payment and its history. */
+/** Formats a payment and its history. */
 function describe(history: PaymentHistory, now: Date): RecordData {
   const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, ...intent } = history
   const isOnlyId = intent.utr !== null && intent.bankReference === null

@@ -9,7 +9,10 @@ import { record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 
 const OneKey = z.object({
-  /** Accepts only the form of a public key, so that a secret key pasted by mistake does not reach the audit. */
+  /**
+   * Accepts only the form of a public key, so that the audit does not store a secret key that the operator pasted by
+   * mistake.
+   */
   publicKey: matching(/^pk_[\w-]{1,64}$/, 'must be a public key, pk_…'),
 })
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })

@@ -23,13 +23,13 @@ const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
 const STATUS_RULE =
   'must be SUCCESS, PENDING, FAILED or IGNORED (for payments SUCCESS, FAIL, REJECT or IGNORED) with the values in the file, such as SUCCESS=Success,Settled; a status without values, except IGNORED, applies to every row'
 
-/** The error text: the rule, or the correct order if the file's name comes first. */
+/** Returns the error text: the rule, or the correct order if the operator typed the file's column name first. */
 const columnError = ([first, second]: [string, string]) =>
   OURS.includes(second)
     ? `must be COLUMN=NAME, with the service’s column first: --column "${second}=${first}"`
     : COLUMN_RULE
 
-/** Parses `ours=theirs`. Without `=`, `theirs` is empty. */
+/** Parses `ours=theirs`. `theirs` is empty if the text contains no `=`. */
 const pair = (ours: readonly string[], rule: string, errorOf: (typed: [string, string]) => string = () => rule) =>
   z
     .string(errorText(rule))
@@ -76,7 +76,7 @@ export const toLayout = ({ name, column: columns, date, status, mid }: Fields): 
 export const filesOf = (layout: Pick<Layout, 'columns'>) =>
   isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
 
-/** Why the layout is unusable; undefined if it is usable. */
+/** Returns the reason why the layout is unusable, or undefined if the layout is usable. */
 function errorOf(layout: Layout): string | undefined {
   const files = filesOf(layout)
   const { known, several, required, others, statuses } = KINDS[files]
@@ -106,10 +106,13 @@ function errorOf(layout: Layout): string | undefined {
   return missing.length > 0 ? `--column ${missing.map((oneOf) => oneOf.join(' or ')).join(', ')} is missing` : undefined
 }
 
-/** `several` are columns that may be repeated. Each list in `required` needs one of its columns. */
+/**
+ * One kind of file. `several` lists columns that may be repeated. Each list in `required` contains columns of which the
+ * layout needs one.
+ */
 type Kind = Record<'known' | 'several' | 'statuses', readonly string[]> & {
   required: readonly (readonly string[])[]
-  /** Kinds of files to which the other columns belong. */
+  /** The kinds of files to which all other columns belong. */
   others: string
 }
 

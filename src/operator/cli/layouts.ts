@@ -16,7 +16,7 @@ import { FILE, readFile, rejectedLines } from './file.ts'
 import { filesOf, LayoutFields, OURS, toLayout } from './layout-fields.ts'
 import type { Output } from './output.ts'
 
-/** Rows that `try` prints. */
+/** Number of rows that `try` prints. */
 const ROWS_SHOWN = 5
 
 export const layoutCommands = [
@@ -63,7 +63,7 @@ export const layoutCommands = [
   }),
 ]
 
-/** Aliases of the layout commands, where operators look for layouts of bank statements. */
+/** Aliases of the layout commands, because operators search for statement layouts among the `statements` commands. */
 export const statementLayoutCommands = layoutCommands.map((one) => ({
   ...one,
   name: one.name.replace('settlements', 'statements'),
@@ -78,7 +78,7 @@ const toShown = ({ columns, statuses, ...layout }: Layout) => ({
   statuses: Object.entries(statuses).map(([ours, words = []]) => `${ours}=${words.join()}`),
 })
 
-/** Throws a CommandError if the layout does not exist or is for other files than `required`. */
+/** Throws a CommandError if the layout does not exist, or if it is for a kind of file other than `required`. */
 export async function findLayout(db: Database, name: string, required?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)
@@ -127,7 +127,7 @@ function shownField(name: string, copied = '\\N'): string | null {
   return ['amount', 'fee', 'tax'].includes(name) ? toDecimalText(Number(copied)) : copied
 }
 
-/** How a layout reads files. `toShow` converts the fields of a row for COPY to those of `columns`. */
+/** How a layout reads files. `toShow` converts the fields in a row for COPY to the fields in `columns`. */
 type Reading = {
   columns: string[]
   format: CsvFormat

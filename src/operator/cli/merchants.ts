@@ -86,7 +86,7 @@ type Served = AcquirerMerchant &
   Pick<Merchant, 'acquirer'> &
   Partial<Pick<Merchant, 'fallbackAcquirer' | 'fallbackAcquirerMerchantId'>>
 
-/** Table columns for `--acquirer`. `--account` overrides the account of the first acquirer. */
+/** Converts `--acquirer` to table columns. `--account` overrides the account of the first acquirer. */
 function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>['acquirer']>, account?: string) {
   return {
     acquirer: withAccount(first.name, account),
@@ -99,7 +99,10 @@ function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>
 const withAccount = (acquirer: string, account: string | undefined) =>
   account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
 
-/** Throws if one of the merchant's acquirers cannot serve the merchant, who then could not accept payments. */
+/**
+ * Throws if one of the merchant's acquirers cannot serve the merchant, because the merchant could then not accept
+ * payments.
+ */
 async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
   const accounts = openAccounts(db, config, LIMITS.lookUps)
   const { acquirer, fallbackAcquirer, fallbackAcquirerMerchantId } = merchant
@@ -120,7 +123,10 @@ function known(mid: string, merchant: Merchant | undefined): Merchant {
   return merchant
 }
 
-/** The fees of `--fee` and `--tax`, each with one value for all acquirers of the merchant or one value per acquirer. */
+/**
+ * Converts `--fee` and `--tax` to fees. Each flag has one value for all acquirers of the merchant, or one value per
+ * acquirer.
+ */
 function toFees(
   { acquirer, fallbackAcquirer }: Merchant,
   fee?: string[],
@@ -143,13 +149,13 @@ function toFees(
 const formatFees = (fees: readonly MerchantFee[]) =>
   fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
 
-/** Settings of merchants that other tables store. */
+/** Reads the merchant settings that other tables store. */
 const readMore = async (db: Queryable) => ({
   returnCalls: await createEndpoints(db).returnUrlCallbacks(),
   fees: await newestFees(db),
 })
 
-/** The merchant under the field names of the output. */
+/** Returns the merchant under the field names of the output. */
 function withMore(
   { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant }: Merchant,
   { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>,
@@ -172,7 +178,10 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   fees: formatFees(merchant.fees),
 })
 
-/** The merchant with a warning for each questionable setting. A warning contains the command that corrects it. */
+/**
+ * Returns the merchant with a warning for each questionable setting. Each warning contains the command that fixes the
+ * setting.
+ */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { data: await show(merchant, db), warnings }

@@ -9,7 +9,7 @@ import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
 const COLUMNS =
   'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, ₹owed, cause'
 
-/** The open discrepancies and their sum. Ages are in IST days. */
+/** Returns the open discrepancies and their sum. Ages are in IST days. */
 export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): RecordData {
   const today = toIstDay(now)
   const unlisted: (Unlisted & { mid: string })[] = []

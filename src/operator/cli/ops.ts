@@ -1,6 +1,6 @@
 import { main } from './run.ts'
 
-// A pipe's reader may exit early, as in `ops merchants list | head -1`. The EPIPE that follows is ignored.
+// The program that reads a pipe may exit early, as in `ops merchants list | head -1`. The resulting EPIPE is ignored.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error

@@ -6,7 +6,7 @@ const ACCOUNT = 'Name of the acquirer account'
 const MERCHANT_ACQUIRER = `Acquirer (${ACQUIRER_NAMES.join(', ')}), and after a comma the fallback acquirer`
 const SECRETS_FILE = 'File with NAME=value lines, named as in the environment; default: standard input'
 
-/** The help text of each flag; `COMMAND --FLAG` overrides the text of `--FLAG` for one command. */
+/** The help text of each flag. The key `COMMAND --FLAG` overrides the text of `--FLAG` for one command. */
 const TEXTS: Readonly<Record<string, string>> = {
   '--account': 'Name of the acquirer account; default: the account of the environment',
   '--acquirer': `Acquirer (${ACQUIRER_NAMES.join(', ')}), or one of its accounts`,
@@ -125,7 +125,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'statements match --payout': 'Bank reference of the payout',
 }
 
-/** The options of a command with their texts. Each value has its placeholder from the usage. */
+/** Returns the options of a command with their texts. Each option has the value placeholder from the usage. */
 export function optionsOf({ name, usage, flags }: Command): [option: string, text: string][] {
   const options = flags.map((flag): [string, string] => {
     const [, value] = new RegExp(`--${flag} (\\w(?:\\[\\S*?\\]|[^\\s\\])])*)`).exec(GENERAL[flag] ?? usage) ?? []
@@ -137,5 +137,5 @@ export function optionsOf({ name, usage, flags }: Command): [option: string, tex
   return [...options, ['--json', TEXTS['--json'] as string]]
 }
 
-/** Flags that no usage names, because every command of their kind accepts them. */
+/** Flags that no usage names, because every command of one kind accepts them. */
 const GENERAL: Readonly<Record<string, string>> = { by: '--by NAME' }

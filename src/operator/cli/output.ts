@@ -10,21 +10,22 @@ import { writeJson } from './write-json.ts'
 import { writeText } from './write-text.ts'
 
 /**
- * The result of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per line,
- * except with `--json`, whose document contains them. `created` is the detail for the audit, such as a new identifier.
+ * The output of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per
+ * line; with `--json`, the JSON document contains the warnings instead. `created` is the detail for the audit, such as
+ * a new identifier.
  */
 export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> }) & {
   warnings?: readonly string[]
   created?: Readonly<Record<string, unknown>>
 }
 
-/** The return value of a command: an output, or only its data. */
+/** The value that a command returns: an output, or only the data of an output. */
 export type Result = Output | TableData | RecordData
 
 export const toOutput = (result: Result): Output =>
   result instanceof TableData || result instanceof RecordData ? { data: result } : result
 
-/** Format of a result. `csv` is for programs, `excel` is CSV for spreadsheets. */
+/** The format of a result. `csv` is CSV for programs, and `excel` is CSV for spreadsheets. */
 export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
@@ -59,7 +60,7 @@ export function printNote({ stderr }: Terminal, message: string, details: readon
   say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
-/** Throws unless the operator confirms the `change`, such as `erase 2 payments`, on the terminal. */
+/** Throws unless the operator confirms `change`, such as `erase 2 payments`, on the terminal. */
 export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
   if (!stdin.isTTY)
     throw new CommandError(`would ${change}: add --yes to confirm, because standard input is not a terminal`)
@@ -71,7 +72,10 @@ export async function requireConfirmation({ stdin, stderr }: Terminal, change: s
   throw new CommandError('cancelled: nothing was changed')
 }
 
-/** Ignores the error that follows when a pipe's reader, such as `head`, exits before the end of the output. */
+/**
+ * Ignores the error that occurs when the program that reads the pipe, such as `head`, exits before the end of the
+ * output.
+ */
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
@@ -80,10 +84,10 @@ export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
-/** Returns a function that prints a count in the form of `counted`; undefined if stderr is not a terminal. */
+/** Returns a function that prints a count in the format of `counted`, or undefined if stderr is not a terminal. */
 export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
 
-/** Shows the progress of `work` in one line on stderr if it is a terminal, and removes the line at the end. */
+/** Runs `work` and shows its progress in one line on stderr if stderr is a terminal. Removes the line at the end. */
 export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
   if (!stderr.isTTY) return work(() => undefined)
   try {

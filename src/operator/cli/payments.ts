@@ -33,7 +33,7 @@ import { findLayout } from './layouts.ts'
 import { printNote, requireConfirmation, withProgress } from './output.ts'
 import { acquirerAccount } from './settlements.ts'
 
-/** At least one day, because an intent may be payable for up to a day (INTENT_EXPIRY_MINUTES). */
+/** The minimum is one day, because an intent may be payable for up to a day (INTENT_EXPIRY_MINUTES). */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
@@ -56,7 +56,7 @@ export const paymentCommands = [
       note: text(255).optional(),
       double: z.boolean().default(false),
     }),
-    // Pasted text around the reference may contain the customer's name.
+    // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { utr: (typed) => pastedUtr.parse(typed) },
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
@@ -65,7 +65,7 @@ export const paymentCommands = [
         throw new CommandError(`--paid-at ${toIstTime(paidAt)} is impossible: ${created}`)
       }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
-      // Any other contradiction is a typing error of the operator, not a report of the bank. Stored as an exception, it
+      // Any other contradiction is the operator's typing error, not a report from the bank. Storing it as an exception
       // would unbalance the reconciliation.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { source: 'operator' as const, now: () => now, person, note, saves }
@@ -136,7 +136,7 @@ export const paymentCommands = [
         importDailyReport(db, csv, {
           acquirer,
           layout,
-          // The current time instead of the command's start, because a payment may become late during the import.
+          // Uses the current time instead of the command's start, because a payment may become late during the import.
           now: () => new Date(),
           onChecked: progress('line checked', 'lines checked'),
           onRecorded: progress('line recorded', 'lines recorded'),

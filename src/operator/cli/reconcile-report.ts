@@ -12,7 +12,9 @@ import { balanceText } from '../texts.ts'
 import { type Cell, document, Money, RecordData, table } from './data.ts'
 import { toOneLine } from './harmless.ts'
 
-/** The reconciliation report: each merchant's discrepancies and days, then a last line with the balance. */
+/**
+ * Returns the reconciliation report: each merchant's discrepancies and days, followed by a last line with the balance.
+ */
 export function reportOf(books: AsyncIterable<MerchantBook | End>, period: Days): RecordData {
   let end: End
   let count = 0
@@ -76,23 +78,29 @@ function allMerchants({ total, changed }: End, count: number): RecordData {
   return document({}, figures, ...(count > 1 ? [all] : []))
 }
 
-/** How the bank pays a merchant out, in terms of finance. */
+/** The form in which the bank pays a merchant out, in accounting terms. */
 const FORMS = {
   'by payment': 'payment by payment',
   'by sums': 'in daily totals',
   'by payment and by sums': 'payment by payment and in daily totals',
 }
 
-/** An indented line of the report. Groups the digits of amounts, also inside free text such as a reason. */
+/**
+ * Formats an indented line of the report. Groups the digits of amounts, including amounts in free text such as a
+ * reason.
+ */
 export const indented = (text: string) => `  ${toOneLine(groupRupees(text))}`
 
-/** In each row, brought forward + paid + duplicates - settled - refunded + both resolved = carried forward. */
+/**
+ * Columns of the table of days. In each row, brought forward + paid + duplicates - settled - refunded + both resolved =
+ * carried forward.
+ */
 const COLUMNS =
   'day, broughtForward, paid, duplicates, settled, refunded, resolvedPlus, resolvedMinus, carriedForward, fee, tax, net, payments, settlements, awaited, differences'
 
 const figuresOf = (sums: Sums & Balance) => figuresInRupees(formatSums(sums))
 
-/** Converts stored figures to cells: text is an amount, a number is a count. */
+/** Converts stored figures to cells. A text is an amount, and a number is a count. */
 export const figuresInRupees = <T extends object>(figures: T) =>
   Object.fromEntries(
     Object.entries(figures).map(([name, figure]) => [
@@ -102,7 +110,7 @@ export const figuresInRupees = <T extends object>(figures: T) =>
   ) as Record<keyof T, Cell>
 
 /**
- * Returns the identifiers of an order, such as `019a…, order_id 1001`, or only the orderId if the merchant sent no
+ * Formats the identifiers of an order, such as `019a…, order_id 1001`, or only the orderId if the merchant sent no
  * order_id.
  */
 function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
@@ -132,7 +140,10 @@ export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): 
 const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'>) =>
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
-/** One line per kind, such as `399,000 more missing settlement, total 79800000.00: a settlement file may be missing` */
+/**
+ * Returns one line per kind of unlisted discrepancy, such as `399,000 more missing settlement, total 79800000.00: a
+ * settlement file may be missing`.
+ */
 export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]) =>
   table('kind, count, ₹owed', unlisted, {
     line: ({ mid, ...one }) => indented(`${mid === undefined ? '' : `${mid}: `}${unlistedText(one)}`),
@@ -152,7 +163,7 @@ function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
-/** Formats the changed figures of a month, such as `settled 100.00 → 200.00`, or explains why no figure changed. */
+/** Formats the changed figures of a month, such as `settled 100.00 → 200.00`, or explains why no figure has changed. */
 export function figuresText({ figures, rows }: Pick<MonthChange, 'figures'> & { rows?: MonthChange['rows'] }): string {
   const changed = figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'no figure changed'
   return rows?.length === 0
@@ -164,7 +175,7 @@ export const changesTable = (rows: readonly LedgerChange[]) =>
   table('changedAt, change, kind, reference, day, orderId, ₹amount, importId, exceptionId', rows, { line: changeLine })
 
 /**
- * Formats a change of the ledger as one line, such as `2026-12-02 10:00:00 IST recorded: settlement N12 of 2026-11-03,
+ * Formats a change in the ledger as one line, such as `2026-12-02 10:00:00 IST recorded: settlement N12 of 2026-11-03,
  * -200.00, import 14`.
  */
 export function changeLine(row: LedgerChange): string {
@@ -183,7 +194,10 @@ function endText({ total, newestImport }: End, { from, to }: Days): string {
   return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
 }
 
-/** One row per discrepancy, exception, day and total, distinguished by `type`. The `kind` of the last row is the balance. */
+/**
+ * Columns of the CSV output, which has one row per discrepancy, exception, day and total. `type` distinguishes the
+ * rows. The `kind` of the last row is the balance.
+ */
 const CSV_COLUMNS =
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, ₹paid, ' +
   'duplicates, settlements, ₹settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +

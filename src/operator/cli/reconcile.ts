@@ -19,7 +19,7 @@ import { CommandError } from './errors.ts'
 import { openList } from './open-differences.ts'
 import { reportOf } from './reconcile-report.ts'
 
-/** Longest period, because all days of a merchant are in memory until they are printed. */
+/** Longest period in days, because all days of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
 const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
@@ -133,7 +133,7 @@ export async function requireMerchant(db: Database, mid: string | undefined): Pr
   throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
 }
 
-/** The end of the day `asOf`. The report ignores everything recorded later. */
+/** Returns the end of the day `asOf`. The report ignores everything recorded later. */
 function knownAt(asOf: string | undefined, now: Date): Date {
   const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
   return end < now ? end : now
@@ -156,7 +156,10 @@ function payoutData({ rows, payments, rests }: Payout, payout: string): RecordDa
 
 const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, ₹paid, ₹gross, ₹fee, ₹tax, ₹net'
 
-/** Sums of the rows that were paid out. The net includes additions and deductions that no row contains. */
+/**
+ * Sums the settlement lines that were paid out. The net sum includes amounts that the acquirer added or deducted
+ * outside these lines.
+ */
 function sumOf(rows: readonly PayoutRow[], rests: Payout['rests']) {
   const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
   const sum = (name: 'paid' | 'gross' | 'fee' | 'tax' | 'net', beside = 0) =>

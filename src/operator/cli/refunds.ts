@@ -57,7 +57,7 @@ export const refundCommands = [
           exception === undefined ? orderId !== undefined && note !== undefined : !orderId && amount === undefined,
         'give --order-id and --note, or --exception without --amount to refund its whole payment',
       ),
-    // The audit is never erased, and a note may name the customer.
+    // Withholds the note, because the audit is never erased and a note may name the customer.
     audited: { note: withhold },
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {
       const request =
@@ -98,7 +98,7 @@ export const refundCommands = [
   changingCommand('refunds done', 'Mark a refund as carried out by the bank', {
     usage: '--refund ID --reference RRN',
     schema: Which.extend({ reference: pastedUtr }),
-    // Pasted text around the reference may contain the customer's name.
+    // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { reference: (typed) => pastedUtr.parse(typed) },
     run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
   }),
@@ -126,7 +126,7 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   }
   const ended = await createRefundUpdates(db).record(before, update, person, now)
   const refund = ended?.refund as Refund
-  // If nothing changed, another operator or the acquirer has meanwhile set the final status.
+  // If nothing has changed, another operator or the acquirer has set the final status in the meantime.
   if (!ended?.changed) rejectFinal(refund)
   return {
     data: shownRefund(refund),
@@ -142,7 +142,10 @@ function rejectFinal({ ourRefundId, status, reference, reason, endedAt }: Refund
   )
 }
 
-/** The refund request that resolves an exception: with the UTR for a double payment, without it for a late payment. */
+/**
+ * Returns the refund request that resolves an exception. The request contains the UTR for a double payment, but not for
+ * a late payment.
+ */
 async function ofException(db: Database, id: string, note: string | undefined) {
   const found = await createExceptions(db).find(id)
   if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)

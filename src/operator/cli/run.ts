@@ -47,18 +47,21 @@ export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
 const wordsIn = (name: string) => name.split(' ').length
 
-/** The commands as they are looked up: `reconcile close` precedes `reconcile`. */
+/** The commands in look-up order: longer names first, so that `reconcile close` precedes `reconcile`. */
 const LONGEST_FIRST = [...COMMANDS].sort((a, b) => wordsIn(b.name) - wordsIn(a.name))
 
-/** Longer than in the service, because a busy database may need seconds to connect and an operator can wait. */
+/**
+ * The timeout is longer than the service's, because a busy database may need seconds to connect and an operator can
+ * wait.
+ */
 const CONNECT_TIMEOUT_MS = 10_000
 
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
 /**
- * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for invalid arguments.
- * Writes the result to stdout and everything else to stderr.
+ * Runs the command in `args`, the words after `ops`. Returns the exit code: 0 for success, 1 for an error, 2 for
+ * invalid arguments. Writes the result to stdout and everything else to stderr.
  */
 export async function main(
   args: string[],
@@ -95,10 +98,12 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `using ${nameDatabase(url)}`)
-  // The pool's warning of a lost connection is dropped, because its query fails too and `main` reports that error.
+  // Drops the pool's warning about a lost connection, because the query on that connection fails too and `main` reports
+  // its error.
   const log = { warn: () => undefined }
   // Queries have no time limit, because an import may take minutes and the operator can press Ctrl-C. The import of a
-  // daily transaction report needs nine connections, one for the file and eight for its lines; others need fewer.
+  // daily transaction report needs nine connections: one for the file and eight for its lines. Other commands need
+  // fewer connections.
   const limits = { queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS }
   const db = createPool({ url, size: 9, log, preparedStatements: config.preparedStatements, ...limits })
   try {
@@ -111,7 +116,7 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   }
 }
 
-/** The login name, or `uid …`, because the user of a container may have no name. */
+/** Returns the login name, or `uid …` in a container whose user has no name. */
 function loginName(): string {
   try {
     return userInfo().username
@@ -120,7 +125,7 @@ function loginName(): string {
   }
 }
 
-/** Describes the database of `url` with host and user as the driver parses them, without the password. */
+/** Describes the database in `url` by host and user, as the driver parses them, without the password. */
 function nameDatabase(url: string): string {
   const { database, host, port, user } = new pg.Client({ connectionString: url })
   return `database ${database} at ${host}:${port} as ${user}`
@@ -131,7 +136,10 @@ function wordsOf(args: string[]): string[] {
   return firstFlag === -1 ? args : args.slice(0, firstFlag)
 }
 
-/** Whether each typed word is a prefix of the word in `name`, or the reverse, as in `merchant lists`. */
+/**
+ * Returns whether each typed word is a prefix of the corresponding word in `name`, or the reverse, as in `merchant
+ * lists`.
+ */
 function isNearly(typed: readonly string[], name: string): boolean {
   return name.split(' ').every((word, index) => {
     const given = typed[index] ?? ''
@@ -139,7 +147,10 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** Help for `command`; without it, for all commands whose first word is `word`; otherwise the overview. */
+/**
+ * Returns the help for `command`. Without `command`, returns the help for all commands whose first word is `word`,
+ * otherwise the overview.
+ */
 function help(command: Command | undefined, [word = '']: string[]): string {
   if (command) {
     const subcommands = COMMANDS.filter(({ name }) => name.startsWith(`${command.name} `))
@@ -156,14 +167,17 @@ function help(command: Command | undefined, [word = '']: string[]): string {
   return `usage:\n${commands.map((one) => `${usageOf(one)}\n      ${one.summary}`).join('\n')}\n\n${MORE}`
 }
 
-/** The help below the error of a mistyped command: no options, so that the error stays on the screen. */
+/**
+ * Returns the help to print below the error for a mistyped command. Options are omitted, so that the error stays on the
+ * screen.
+ */
 function shortHelp(command: Command | undefined, typed: string[]): string {
   return command ? `usage:\n${usageOf(command)}\n\n${MORE}` : help(undefined, typed)
 }
 
 const MORE = 'Run "ops COMMAND --help" for the options of a command.'
 
-/** The usage in lines of the terminal. A flag stays in one line with its value. */
+/** Breaks the usage into lines that fit the terminal. A flag stays on the same line as its value. */
 const usageOf = ({ name, usage }: Command) =>
   wrap(`  ops ${name} ${usage}`.trimEnd().replace(/(--[a-z-]+) (?=[A-Za-z])/g, '$1\u00a0'), '      ').replaceAll(
     '\u00a0',
@@ -172,7 +186,7 @@ const usageOf = ({ name, usage }: Command) =>
 
 const LINE_WIDTH = 80
 
-/** Breaks text at blanks into lines of LINE_WIDTH; every line but the first begins with `indent`. */
+/** Breaks text at spaces into lines of LINE_WIDTH. Every line except the first begins with `indent`. */
 function wrap(text: string, indent: string): string {
   const lines: string[] = []
   let line = ''
@@ -195,7 +209,7 @@ function optionLines(command: Command): string[] {
   })
 }
 
-/** The widest option that has its text in the same line. */
+/** Width of the longest option whose text starts on the same line. */
 const OPTION_WIDTH = 26
 
 const summaryLines = (commands: readonly Command[]) =>
@@ -208,7 +222,7 @@ const OVERVIEW = [
   MORE,
 ].join('\n\n')
 
-/** The error as one line for the operator. */
+/** Formats the error as one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException

@@ -28,7 +28,10 @@ const NUMBER_RULE = 'must be the number of an import, as listed by ops settlemen
 const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, optionally followed by :ACCOUNT; the account ${IDENTIFIER_RULE}`
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirers, import the file with ops settlements import`
 
-/** An acquirer, or an acquirer account such as `setu:acme`. The account `default` is that of the environment. */
+/**
+ * An acquirer such as `setu`, or an acquirer account such as `setu:acme`. The account `default` is the account in the
+ * environment variables.
+ */
 export const acquirerAccount = z
   .string(errorText(ACCOUNT_RULE))
   .refine((typed) => {
@@ -55,7 +58,7 @@ export const settlementCommands = [
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      // The file name is foreign text and may contain control characters.
+      // The file name is untrusted text and may contain control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
         importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, (result) => {
@@ -140,16 +143,19 @@ export const settlementCommands = [
   }),
 ]
 
-/** Locks the settlements before it reads the clock, so that serialized changes have times in their order. */
+/**
+ * Locks the settlements and then returns the current time, so that the times of serialized changes are in the order of
+ * the changes.
+ */
 export async function lockedAt(client: Queryable): Promise<Date> {
   await lockSettlements(client)
   return new Date()
 }
 
-/** Additions to an import's result: `json` for JSON output, `text` for text output. */
+/** Additions to an import's result: `json` for JSON output, and `text` for text output. */
 type Reported = { json?: object; text?: string; warnings?: readonly string[] }
 
-/** Imports settlements in one transaction. `end` is its last step and may throw to roll the import back. */
+/** Imports settlements in one transaction. `end` is the last step, and may throw to roll the import back. */
 function importFrom(
   { change, person }: ChangingContext,
   csv: Readable,
@@ -171,7 +177,9 @@ function importFrom(
   })
 }
 
-/** Waits until the replica that serves partners' lists has the change, and prints a note if it lags behind. */
+/**
+ * Waits until the replica that serves the partners' lists has the change, and prints a note if the replica lags behind.
+ */
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
   printNote(terminal, 'stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
@@ -184,7 +192,7 @@ function notStoredText(notStored: NotStored): Reported {
   return { json: { notStored: stored }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
 }
 
-/** The error of a pull, which has no file: lines are named by their orders. */
+/** Returns the error for a pull. A pull has no file, so the error names each line by its order. */
 function explainPull(error: unknown, orders: readonly string[]): unknown {
   if (error instanceof CsvFileError) return rejectedLines(error, (line) => `order ${orders[line - 2]}`)
   if (!(error instanceof AcquirerError)) return error
@@ -196,7 +204,7 @@ function explainPull(error: unknown, orders: readonly string[]): unknown {
 
 type Trailer = { rows?: number | undefined; total?: Paise | undefined }
 
-/** Throws if the file's rows differ from the count and total that the operator expects. */
+/** Throws if the number or total of the file's rows differs from the values that the operator expects. */
 function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
   const count = inserted + unchanged + updated
   const differences: string[] = []

@@ -147,8 +147,8 @@ export const statementCommands = [
 ]
 
 /**
- * Returns the result of an import. Its text is `Bank statement 1 covers ….`, and `3 lines: 2 credits, ₹540.28; 1 debit,
- * ₹5,000.00; closing balance ₹5,540.28`.
+ * Returns the result of an import. Its text is `Bank statement 1 covers ….`, followed by `3 lines: 2 credits, ₹540.28;
+ * 1 debit, ₹5,000.00; closing balance ₹5,540.28`.
  */
 function importedData({ proved, moved, ...created }: ImportedStatement, warnings: readonly string[]): RecordData {
   const { credits, credited, debits, debited } = moved
@@ -177,7 +177,10 @@ const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Mon
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
 
-/** Warnings about a bank statement. Throws if one of its balances differs from the one that the operator expects. */
+/**
+ * Returns warnings about a bank statement. Throws if one of its balances differs from the balance that the operator
+ * expects.
+ */
 function judge(
   { proved, coversFrom }: ImportedStatement,
   { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },

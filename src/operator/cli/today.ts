@@ -38,7 +38,7 @@ import { clearScreen, printNote, type Terminal } from './output.ts'
 
 const REFRESH_MS = 5_000
 const HOURS = 24
-/** Largest number of merchants in text output. `--json` lists all. */
+/** Largest number of merchants in text output. `--json` lists all merchants. */
 const MERCHANTS_SHOWN = 20
 
 export const todayCommands = [
@@ -63,7 +63,7 @@ export const todayCommands = [
   }),
 ]
 
-/** Yields the result of `look` every REFRESH_MS until Ctrl-C, and continues through an outage of the database. */
+/** Yields the result of `look` every REFRESH_MS until Ctrl-C, and continues during a database outage. */
 async function* again(terminal: Terminal, look: (now: Date) => Promise<Data>): AsyncGenerator<Data> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
@@ -86,7 +86,7 @@ type Today = Awaited<ReturnType<typeof readToday>> & {
   arrivals: ArrivalCount[]
 }
 
-/** Reads the orders of the current IST day by hour and by merchant, the merchant with most orders first. */
+/** Reads the orders of the current IST day by hour and by merchant. The merchant with the most orders comes first. */
 async function readToday(db: Database, now: Date) {
   const since = istDayOf(now)
   const [counts, overview] = await Promise.all([
@@ -167,7 +167,10 @@ function toParts({ now, all, hours, merchants, overview, balance, arrivals }: To
 const BAR_CELLS = 20
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A bar whose length is `share` (0 to 1) of 20 characters; at least an eighth of a character for a share above 0. */
+/**
+ * Returns a bar whose length is `share` (0 to 1) of 20 characters. The bar is at least an eighth of a character long
+ * for a share above 0.
+ */
 function bar(share: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
   return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`

@@ -24,7 +24,7 @@ import { requireKeys } from './encryption-keys.ts'
 import { CommandError } from './errors.ts'
 
 const HOUR_MS = 60 * 60_000
-/** Period in which both secrets sign, because a merchant may not update all its servers at the same time. */
+/** Period in which both secrets sign webhooks, because a merchant may not update all its servers at the same time. */
 const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
 const URL_RULE = 'must be a URL of at most 2048 characters'
@@ -54,7 +54,7 @@ export const webhookCommands = [
   atomicCommand('webhooks add', 'Add a webhook endpoint for a merchant', {
     usage: '--mid MID --url URL [--label TEXT]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
-    // Query and fragment may contain a password of the merchant.
+    // The audit omits query and fragment, because they may contain a password of the merchant.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, client, now }) {
       const { allowedNetworks } = config.webhooks
@@ -170,7 +170,7 @@ export const webhookCommands = [
   }),
 ]
 
-/** Creates a signing secret: in plain text for the merchant, encrypted for the database. */
+/** Creates a signing secret and returns it in plain text for the merchant and encrypted for the database. */
 function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
   const secret = newSigningSecret()
   return { secret, encrypted: encryptSecret(requireKeys(config), secret, contextOf(endpoint)) }

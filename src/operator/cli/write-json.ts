@@ -1,6 +1,6 @@
 import { type Data, RecordData, TableData } from './data.ts'
 
-/** Writes data as a JSON document in one line, row by row, because it may be too long for memory. */
+/** Writes data as a JSON document on one line, row by row, because the document may be too long for memory. */
 export async function* writeJson(data: Data): AsyncGenerator<string> {
   yield* write(data)
   yield '\n'

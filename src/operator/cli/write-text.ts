@@ -17,7 +17,7 @@ export async function* writeText(data: Data): AsyncGenerator<string> {
 async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGenerator<string> {
   let [isFirst, gap] = [true, '']
   for await (const part of parts) {
-    // Rows printed as lines belong to the heading above them.
+    // Rows printed as lines follow the heading above without an empty line.
     if (!isFirst) gap = part instanceof TableData && part.views.line ? '' : '\n'
     for await (const chunk of writeText(part)) {
       yield gap + chunk
@@ -27,7 +27,10 @@ async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGe
   }
 }
 
-/** The first rows determine the column widths, because the table may be too long for memory. Wider cells below are not aligned. */
+/**
+ * Number of first rows that determine the column widths, because the table may be too long for memory. Wider cells in
+ * later rows are not aligned.
+ */
 const MEASURED_ROWS = 500
 
 async function* writeLines({ rows, views }: TableData, line: (row: never) => string): AsyncGenerator<string> {

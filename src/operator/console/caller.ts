@@ -6,13 +6,16 @@ import { hashSecret, secretMatches } from '../../gateway/tenants/credentials.ts'
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
 
-/** Headers of a forwarded request. Behind a proxy, every caller has the proxy's address. */
+/**
+ * Headers that a proxy adds to a forwarded request. Behind a proxy, every caller appears to have the proxy's address.
+ */
 const FORWARDING = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 
 /**
- * Returns a check of callers. If a password is set, the caller must send it. Otherwise the request must not be forwarded
- * by a proxy, and its host must be allowed, or a local name such as localhost from this machine. Any other name may belong
- * to a website that points its name at this address to read the page with a visitor's browser (DNS rebinding).
+ * Returns a check for callers. If a password is set, the caller must send the password. Otherwise, no proxy may have
+ * forwarded the request, and its host must be allowed, or be a local name such as localhost in a request from this
+ * machine. Any other name may belong to a website that points the name at this address, to read the page through a
+ * visitor's browser (DNS rebinding).
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
   const passwordHash = password === undefined ? undefined : hashSecret(password)
@@ -26,7 +29,7 @@ export function createCallerCheck({ password, allowedHosts }: Config['opsReaders
   }
 }
 
-/** The password from Basic authentication. The user name is ignored. */
+/** Returns the password from Basic authentication. Ignores the user name. */
 function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
   const [, credentials = ''] = /^Basic +(\S+)$/i.exec(authorization) ?? []
   return Buffer.from(credentials, 'base64')

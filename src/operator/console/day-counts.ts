@@ -5,24 +5,24 @@ import type { Limits } from '../../limits.ts'
 import { LONGEST_ORDER_MS, type OrderCounts } from '../monitoring/order-counts.ts'
 
 const HOURS = 24
-/** How long the counts of a day are cached once all its orders are final. */
+/** Time for which the counts of a day are cached once all orders of the day are final. */
 const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
 
 type Stage = {
   countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
   log: Pick<Logger, 'warn'>
   now: () => Date
-  /** Monotonic clock in milliseconds. */
+  /** Reads a monotonic clock in milliseconds. */
   elapsedMs?: () => number
   limits: Limits['operatorPage']
 }
 
 /**
- * Counts orders by hour when the operator dashboard is opened, and caches the counts. Counts days in the background,
+ * Counts orders by hour when an operator opens the dashboard, and caches the counts. Counts days in the background,
  * newest first, one statement at a time, because the database needs seconds to count many orders.
  */
 export function createDayCounts({ countByHour, log, now, elapsedMs = () => performance.now(), limits }: Stage) {
-  // Stale counts are returned until new ones are ready.
+  // Returns stale counts until new counts are ready.
   const remembered = new LRUCache<number, OrderCounts[]>({
     max: 2 * limits.days,
     perf: { now: elapsedMs },
@@ -36,7 +36,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
   async function countAll(days: readonly Date[]): Promise<void> {
     for (const since of days) {
       const moment = now()
-      // Recent counts expire after half the refresh interval, so that each refresh shows new ones.
+      // Counts of recent days expire after half the refresh interval, so that each refresh shows new counts.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
       const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
       remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
@@ -45,8 +45,8 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
   }
 
   /**
-   * Returns the orders by hour of `days` (IST), which must come newest first. A day that is not counted within `waitMs`
-   * is undefined. `failed` is true if the last count failed; the next call counts again.
+   * Returns the orders by hour for each of `days` (IST), which must be sorted newest first. A day is undefined if its
+   * orders are not counted within `waitMs`. `failed` is true if the last count failed; the next call counts again.
    */
   return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
     const old = days.filter((day) => !remembered.has(day.getTime()))

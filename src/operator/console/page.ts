@@ -18,28 +18,31 @@ import {
 } from '../texts.ts'
 import { type Bar, plot } from './plot.ts'
 
-/** An IST day or hour that starts at `begins`. `counts` is undefined until the orders are counted. */
+/** An IST day or hour that starts at `begins`. `counts` is undefined until its orders are counted. */
 export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
   now: Date
-  /** Counts of each hour of today so far, oldest first, and of each of the last days including today. */
+  /**
+   * Counts for each hour of today so far, oldest first. `days` has the counts for each of the last days, including
+   * today.
+   */
   hours: readonly Counted[]
   days: readonly Counted[]
   /** Whether the last count of orders failed. The next refresh counts again. */
   failed: boolean
   overview: Overview
   balance: RecentBalance | undefined
-  /** Warnings about settings, one sentence each. */
+  /** Warnings about settings, each in one sentence. */
   warnings: readonly string[]
   publicUrl: string
-  /** Seconds until the page refreshes itself; undefined if the operator stopped that. */
+  /** Seconds until the page refreshes itself; undefined if the operator has turned the refresh off. */
   refreshSeconds: number | undefined
 }
 
 /**
- * Returns the operator dashboard and its `refresh` header. It contains no customer data. Its links are relative, because
- * a proxy may serve it under a path.
+ * Returns the operator dashboard and its `refresh` header. The page contains no customer data. Its links are relative,
+ * because a proxy may serve the page under a path.
  */
 export function pageOfToday({ now, hours, days, failed, publicUrl, refreshSeconds, ...open }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
@@ -84,7 +87,7 @@ const COUNTING = 'Counting orders. Missing figures follow, newest first.'
 const NOT_COUNTED =
   'The database could not count the missing figures. The service retries in 30 seconds; see its log for the cause.'
 
-/** A page with only a title and a text, for a rejected request or an unavailable dashboard. */
+/** Returns a page with only a title and a text, for a rejected request or an unavailable dashboard. */
 export function messagePage(title: string, text: string): string {
   return document(html`<main class="guide" id="text">
 <h1>${title}</h1>
@@ -171,7 +174,7 @@ function conversionText(counts: OrderCounts): string {
 
 type HtmlCell = Html | string | undefined
 
-/** A table whose rows begin with a header cell. */
+/** Returns a table in which each row begins with a header cell. */
 const table = (label: string, columns: readonly string[], rows: readonly (readonly HtmlCell[])[]): Html =>
   html`<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>

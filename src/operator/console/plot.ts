@@ -1,16 +1,22 @@
 import { type Html, html } from '../../platform/html.ts'
 
-/** A bar of height `whole` with a differently coloured `part` and a tooltip. Without `whole` it is a gap. */
+/**
+ * A bar of height `whole` with a part of height `part` in another colour, and a tooltip with `text`. If `whole` is
+ * undefined, the plot shows a gap.
+ */
 export type Bar = { whole: number | undefined; part: number; text: string }
 
-/** SVG units. Only their proportions matter, because CSS stretches the SVG to the page. */
+/**
+ * Widths and heights are in SVG units. Only their proportions matter, because CSS stretches the SVG to the width of the
+ * page.
+ */
 const BAR_WIDTH = 10
 const GAP = 2
 const HEIGHT = 100
 
 /**
- * Draws bars as SVG without script or inline style: CSS colours the classes `whole` and `part`. `label` describes the
- * plot to screen readers, for which a table next to the plot must show the numbers.
+ * Draws bars as SVG without script or inline style. CSS colours the classes `whole` and `part`. `label` describes the
+ * plot to screen readers, so a table next to the plot must show the numbers.
  */
 export function plot(bars: readonly Bar[], label: string): Html {
   const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))

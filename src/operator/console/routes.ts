@@ -15,7 +15,7 @@ import { createCallerCheck } from './caller.ts'
 import { createDayCounts } from './day-counts.ts'
 import { messagePage, pageOfToday } from './page.ts'
 
-/** Response headers of the dashboard. They allow styles of this service and `data:` images, but no scripts. */
+/** Response headers of the dashboard. They allow styles from this service and `data:` images, but no scripts. */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -28,7 +28,7 @@ const HEADERS = {
 
 const HOUR_MS = 60 * 60_000
 
-/** Rejects every request that is not from the operator, also for unknown paths. */
+/** Rejects every request that does not come from the operator, including requests to unknown paths. */
 export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
   const isOperator = createCallerCheck(readers)
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
@@ -50,12 +50,14 @@ type OperatorPageOptions = {
   log: Pick<Logger, 'warn'>
   now: () => Date
   publicUrl: string
-  /** Warnings about settings, one sentence each. */
+  /** Returns warnings about settings, each in one sentence. */
   readWarnings: (db: Queryable) => Promise<string[]>
   limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lookUps'>
 }
 
-/** Serves the operator dashboard at `/`: today, the last days and open tasks. It changes nothing. */
+/**
+ * Serves the operator dashboard at `/`: today's orders, the last days and open tasks. The dashboard changes nothing.
+ */
 export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
   const { db, log, now, publicUrl, readWarnings, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
@@ -88,7 +90,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
     ])
     const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
     const isCounting = counts.includes(undefined) && !failed
-    // The balance is read only after the days are counted, so that one connection stays free for payments and metrics.
+    // Reads the balance only after the days are counted, so that one connection stays free for payments and metrics.
     const balance = isCounting
       ? undefined
       : await Promise.race([readBalance(), sleep(limits.operatorPage.waitMs, undefined)])
@@ -104,7 +106,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
       balance,
       warnings,
       publicUrl,
-      // While counts are missing, the page refreshes ten times as often.
+      // The page refreshes ten times as often while counts are missing.
       refreshSeconds: refresh === 'off' ? undefined : isCounting ? Math.ceil(refreshSeconds / 10) : refreshSeconds,
     })
   }, limits.lookUps)
@@ -126,7 +128,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
   })
 }
 
-/** Title and text of the page for an error. */
+/** Returns the title and text of the page for an error. */
 function causeOf(error: unknown): [string, string] {
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
     return ['The database is not migrated', 'A table or column that this version reads is missing. Run "ops migrate".']

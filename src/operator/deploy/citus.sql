@@ -1,14 +1,14 @@
--- Distributes the tables over the nodes of a Citus cluster. Small tables and tables about all merchants become reference
--- tables on each node. The others are distributed by mid, so that all rows of a merchant are on one node. The script is
--- idempotent, even after it was killed.
+-- Distributes the tables over the nodes of a Citus cluster. Small tables, and tables about all merchants, become reference tables
+-- on each node. The other tables are distributed by mid, so that all rows of a merchant are on one node. The script is
+-- idempotent, even after an earlier run was killed.
 --
--- `ops database spread` runs it on the coordinator, as the owner of the tables. Writes to a table wait while Citus copies
--- it. The script prints the name of each table before the copy.
+-- `ops database spread` runs the script on the coordinator, as the owner of the tables. Writes to a table wait while Citus copies
+-- the table. The script prints the name of each table before copying the table.
 --
--- Every statement of the service must run on plain and on distributed tables. Citus rejects some forms: a time that `set`
--- computes from a column and an interval, to_char in `returning`, `exists (select from …)` of a CTE, and a subquery on a
--- distributed table for each row of a temporary one. A subquery that identifies its merchant by a column (`t.mid = i.mid`)
--- instead of the parameter reads every shard: it takes 33 ms instead of 1.9 ms and fails while a node is down.
+-- Every statement in the service must run on plain and on distributed tables. Citus rejects these forms: a time that `set`
+-- computes from a column and an interval; to_char in `returning`; `exists (select from …)` on a CTE; and a subquery on a
+-- distributed table for each row of a temporary table. A subquery that identifies its merchant by a column (`t.mid = i.mid`)
+-- instead of the parameter reads every shard: it takes 33 ms instead of 1.9 ms, and fails while a node is down.
 
 set statement_timeout = 0;
 set lock_timeout = 0;
@@ -26,10 +26,10 @@ begin
 end
 $$;
 
--- Waits for an earlier, killed run, because the server may still be copying its last table.
+-- Waits until an earlier run that was killed has ended, because the server may still be copying the last table of that run.
 select pg_advisory_lock(hashtext('upi_service spread'));
 
--- Database settings for every connection.
+-- Sets database settings that apply to every connection.
 do $$
 declare
   setting record;
@@ -38,13 +38,13 @@ begin
     values
       -- With `on`, a table that references a reference table would stay on the coordinator.
       ('citus.enable_local_reference_table_foreign_keys', 'off'),
-      -- Allows triggers on distributed tables. They are safe here, because they read only rows of their own merchant, which
+      -- Allows triggers on distributed tables. The triggers are safe, because they read only rows of their own merchant, which
       -- are on the same node.
       ('citus.enable_unsafe_triggers', 'on'),
-      -- Propagates `set local` to the workers, so that a long list can raise statement_timeout there too.
+      -- Propagates `set local` to the workers, so that a long list can raise statement_timeout on the workers too.
       ('citus.propagate_set_commands', 'local'),
-      -- Limits a query to one connection per node. By default a query of all shards opens one per shard, and 50 concurrent
-      -- pay pages exhaust the workers' connections.
+      -- Limits a query to one connection per node. By default, a query on all shards opens one connection per shard, and 50
+      -- concurrent pay pages exhaust the workers' connections.
       ('citus.max_adaptive_executor_pool_size', '1')
   loop
     execute format('alter database %I set %s = %L', current_database(), setting.column1, setting.column2);
@@ -53,14 +53,14 @@ begin
 end
 $$;
 
--- Distributes each table after the tables that it references, in its own transaction.
+-- Distributes each table in its own transaction, after the tables that it references.
 do $$
 declare
   whole_on_each_node constant text[] := array[
     'merchants', 'acquirer_accounts', 'partners', 'partner_merchants', 'access_keys', 'key_uses', 'schema_migrations',
     'settlement_imports', 'settlement_import_bases', 'audit_commands', 'audit_outcomes', 'bank_holiday_changes',
     'closed_months', 'file_layouts', 'statement_imports', 'statement_lines', 'payout_rests'];
-  -- The other distributed tables are colocated with this one.
+  -- Citus colocates the other distributed tables with this table.
   first_by_mid constant text := 'payment_intents';
   next record;
 begin
@@ -91,8 +91,8 @@ begin
 end
 $$;
 
--- Citus leaves hidden copies of the rows on the coordinator, in which customer data would survive its erasure. The triggers of
--- append-only tables are disabled in this transaction, which locks the tables.
+-- Deletes the hidden copies of rows that Citus leaves on the coordinator, because customer data in the copies would survive its
+-- erasure. Disables the triggers of append-only tables within this transaction, which locks the tables.
 do $$
 declare
   copies constant regclass[] := array(

@@ -1,12 +1,13 @@
--- Creates the two roles of the service and makes upi_owner the owner of the database. The script is idempotent.
+-- Creates the two roles for the service and makes upi_owner the owner of the database. The script is idempotent.
 --
 --   upi_owner    owns the database and its tables; migrations and `ops` connect as this role
 --   upi_service  is the role of the service, with only the rights in grants.sql
 --
--- Run it as a superuser in the service's database before the first `ops migrate`, then set a password for both roles.
--- upi_owner becomes the owner of all tables in the schema `public`, such as those of a superuser.
+-- Run the script as a superuser in the service's database before the first `ops migrate`, then set a password for both roles.
+-- upi_owner becomes the owner of all tables in the schema `public`, including tables that a superuser created.
 
--- Payments wait behind this script, so it fails after 2 s if a backup or a long list holds a lock. Run it again later.
+-- Payments wait while this script waits for a lock. If a backup or a long list holds a lock, the script fails after 2 s. Run the
+-- script again later.
 set lock_timeout = '2s';
 
 do $$
@@ -20,25 +21,25 @@ begin
     create role upi_service login;
   end if;
 
-  -- Two batches of intents may deadlock. By default PostgreSQL checks after 1 s, when the service's query has timed out. A
-  -- check after 0.2 s cancels one batch early enough for a retry.
+  -- Two batches of intents may deadlock. By default, PostgreSQL checks for a deadlock after 1 s, when the service's query has
+  -- already timed out. A check after 0.2 s cancels one batch early enough for a retry.
   alter role upi_service set deadlock_timeout = '200ms';
-  -- Less than the 0.9 s after which the service treats a connection as dead and closes idle connections too.
+  -- The timeout is less than 0.9 s, because after 0.9 s the service treats a connection as dead and also closes idle connections.
   alter role upi_service set lock_timeout = '800ms';
-  -- A paused instance must not hold row locks for long. Long lists raise this limit.
+  -- A paused instance must not hold row locks for long. Long lists raise this timeout.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
-  -- PostgreSQL cancels a statement within 1 s after its client has disconnected. Otherwise, while a cluster node does not
-  -- respond, abandoned statements would use up the coordinator's connections.
+  -- PostgreSQL cancels a statement within 1 s after its client has disconnected. Without this setting, abandoned statements would
+  -- use up the coordinator's connections while a cluster node does not respond.
   alter role upi_service set client_connection_check_interval = '1s';
 
   execute format('alter database %I owner to upi_owner', current_database());
-  -- By default every role may create temporary tables, which can fill the disk.
+  -- By default, every role may create temporary tables, which can fill the disk.
   execute format('revoke temporary on database %I from public', current_database());
-  -- By default every role may create large objects, which can fill the disk too.
+  -- By default, every role may create large objects, which can also fill the disk.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
-  -- By default every role may connect to these two databases and fill the disk from there. Other existing roles, such as one
-  -- that monitors the server, keep the right; roles created later need a grant.
+  -- By default, every role may connect to these two databases and use the connection to fill the disk. Other existing roles, such
+  -- as a role that monitors the server, keep the right to connect. Roles created later need a grant.
   for statement in
     with open_to_all as (
       select datname
@@ -61,7 +62,7 @@ begin
   for statement in
     select format('alter table %s owner to upi_owner', oid::regclass)
       from pg_class
-     -- Sequences and indexes change owner with their tables.
+     -- Excludes sequences and indexes, because they change owner together with their tables.
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm') and relowner <> 'upi_owner'::regrole
        and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
     union all

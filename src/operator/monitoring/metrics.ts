@@ -13,21 +13,24 @@ import {
 } from '../../gateway/payments/outcome.ts'
 import type { OpenCounts } from './overview.ts'
 
-/** Upper bounds in seconds, centred on the p99 of a payment on a busy instance. */
+/** Upper bounds in seconds, centred on the 99th percentile of a payment's duration on a busy instance. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** Statuses of rejected acquirer notifications. An outage (503) and an aborted request are not rejections. */
+/** HTTP statuses of rejected acquirer notifications. An outage (503) and an aborted request are not rejections. */
 const REJECTIONS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
-/** Sources whose payments the service counts. `ops` records payments in another process, which no instance counts. */
+/**
+ * Sources whose payments the service counts. `ops` records payments in a separate process, so no instance counts
+ * payments from `ops`.
+ */
 const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
 
 type Labels = Readonly<Record<string, readonly (string | number)[]>>
 
 /**
- * Help text and labels of each counter. Label values are listed so that every combination starts at 0, because Prometheus
- * sees no increase in a counter that first appears as 1.
+ * Help text and labels for each counter. Label values are listed so that every combination starts at 0, because
+ * Prometheus sees no increase in a counter that first appears as 1.
  */
 const COUNTERS = {
   payment_intents_created_total: ['Payment intents created', {}],
@@ -84,7 +87,10 @@ const GAUGES = {
   webhook_oldest_due_seconds: 'Age of the oldest due delivery to an enabled webhook endpoint; 0 without any',
 }
 
-/** `accountKind` is the kind of a notification's account, or of the account that created no link. */
+/**
+ * A request to measure. `accountKind` is the kind of the account that sent a notification, or of the account that
+ * created no link.
+ */
 type MeasuredRequest = { route: string; status: number; accountKind?: AccountKind | undefined }
 
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
@@ -92,8 +98,8 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Creates the metrics for Prometheus. Calls `countOpen` at every scrape; if that fails, its metrics have no value. Labels
- * contain only values that the service defines, never text from a request.
+ * Creates the metrics for Prometheus. Calls `countOpen` at every scrape; if the call fails, the metrics for open items
+ * have no value. Labels contain only values that the service defines, never text from a request.
  */
 export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () => Promise<OpenCounts>) {
   const registry = new Registry()
@@ -124,7 +130,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     return counter
   })
   const gauges = mapEach(GAUGES, (name, help) => new Gauge({ name, help, registers }))
-  /** In paise, because a floating-point sum of rupees would drift. */
+  /** The sum is in paise, because a floating-point sum in rupees would drift. */
   let paidPaise = 0
   new Counter({
     name: 'payments_rupees_total',
@@ -174,7 +180,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
   })
 
-  // Caches children, because prom-client builds strings to find one by its labels. Route and status have few combinations.
+  // Caches the child metrics, because prom-client builds strings to find a child by its labels. Routes and statuses
+  // have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,
@@ -231,7 +238,7 @@ function mapEach<Name extends string, T, R>(each: Record<Name, T>, map: (name: N
   return Object.fromEntries(mapped) as Record<Name, R>
 }
 
-/** Every combination of label values. */
+/** Returns every combination of label values. */
 const combinationsOf = (labels: Labels): Record<string, string | number>[] =>
   Object.entries(labels).reduce<Record<string, string | number>[]>(
     (chosen, [label, values]) => chosen.flatMap((one) => values.map((value) => ({ ...one, [label]: value }))),

@@ -8,11 +8,11 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import { istDayOf } from '../../platform/time.ts'
 
-/** Age groups of open exceptions. */
+/** Age groups of open exceptions and open refunds. */
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
 export type Age = (typeof AGES)[number]
 
-/** Number of open exceptions of all ages. */
+/** Returns the number of open items of all ages. */
 export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.reduce((sum, age) => sum + open[age], 0)
 
 /** An open exception. `mid` and `orderId` are empty if the order is unknown. */
@@ -21,24 +21,24 @@ type OldestException = {
   kind: ExceptionKind
   mid: string
   orderId: string
-  /** Null for an unreadable report. */
+  /** Amount in paise; null for an unreadable report. */
   amount: Paise | null
   receivedAt: Date
 }
 
-/** A webhook endpoint that fails, is late, or was disabled by the service. */
+/** A webhook endpoint that fails, is late, or that the service has disabled. */
 export type OverdueWebhook = {
   mid: string
   endpointId: string
-  /** Due time of the oldest delivery; null if none is due. */
+  /** Time for which the oldest pending delivery is scheduled; null if no delivery is pending. */
   dueSince: Date | null
-  /** Time since which every delivery failed; null if the last one succeeded. */
+  /** Time from which every delivery has failed; null if the last delivery succeeded. */
   failingSince: Date | null
-  /** Time at which the service disabled it. */
+  /** Time at which the service disabled the endpoint; null if the endpoint is enabled. */
   switchedOffAt: Date | null
 }
 
-/** A paid order whose return-URL callback had its last attempt at `givenUpAt`. */
+/** A paid order whose return-URL callback was abandoned after its last attempt at `givenUpAt`. */
 export type ReturnUrlCallbackAbandoned = { mid: string; orderId: string; givenUpAt: Date }
 
 /** A refund without a final status. */
@@ -51,21 +51,21 @@ export type OpenRefund = {
   madeAt: Date
 }
 
-/** Open exceptions and open refunds, by age. */
+/** Numbers of open exceptions and open refunds, by age. */
 export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
 
-/** Open tasks of the operator, the last import and the last migration, without customer data. */
+/** The operator's open tasks, the last import and the last migration, without customer data. */
 export type Overview = {
-  /** `amount` is the sum of all open exceptions. */
+  /** `open` counts open exceptions by age, and `amount` is the sum of all open exceptions in paise. */
   exceptions: { open: Record<Age, number>; amount: Paise; oldest: OldestException[] }
-  /** `overdue` counts refunds older than T+5 days; `amount` is the sum of all open refunds. */
+  /** `overdue` counts refunds older than T+5 days. `amount` is the sum of all open refunds in paise. */
   refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
-  /** Failed payment attempts for orders created today (IST), by reason, the most frequent first. */
+  /** Failed payment attempts for orders created today (IST), by reason. The most frequent reason comes first. */
   failures: { reason: FailureReason; count: number }[]
-  /** Number of today's orders that the fallback acquirer created. */
+  /** Number of today's orders that were created at the fallback acquirer. */
   byNextAcquirer: number
   webhooks: { behind: number; longest: OverdueWebhook[] }
-  /** Abandoned in the last 7 days, newest first. */
+  /** Callbacks that were abandoned in the last 7 days, newest first. */
   returnCalls: { givenUp: number; newest: ReturnUrlCallbackAbandoned[] }
   settlementImport: { importedAt: Date; file: string } | undefined
   /** The newest applied migration. */
@@ -73,16 +73,19 @@ export type Overview = {
 }
 
 const HOUR_MS = 60 * 60_000
-/** Delay after which a webhook endpoint is behind. A due delivery is usually attempted within seconds. */
+/**
+ * Delay in milliseconds after which a webhook endpoint counts as late. The service usually attempts a scheduled
+ * delivery within seconds.
+ */
 const BEHIND_MS = 60_000
 const ABANDONED_SHOWN_HOURS = 7 * 24
-/** Largest number of rows per list. `ops` has commands that list all. */
+/** Largest number of rows per list. `ops` has commands that list all rows. */
 const LISTED = 20
 
-/** Limited to 2^53, because the sum of reported amounts may exceed it and the list must still be shown. */
+/** Limits the sum to 2^53, because the sum of reported amounts may exceed 2^53 and the list must still be shown. */
 const SUM = `least(sum(amount_paise) over (), ${Number.MAX_SAFE_INTEGER})::bigint`
 
-/** Reads the data that the operator dashboard and `ops today` show besides orders. */
+/** Reads the data other than orders that the operator dashboard and `ops today` show. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
     const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(
@@ -147,14 +150,15 @@ export function createOverview(db: Queryable) {
       `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueSince", e.failing_since as "failingSince",
               e.disabled_at as "switchedOffAt", count(*) over () as behind
          from webhook_endpoints e
-         -- The limit of one makes this one index look-up per endpoint, however many deliveries are pending.
+         -- The limit of 1 makes this a single index look-up per endpoint, no matter how many deliveries are pending.
          left join lateral (
            select due_at
              from webhook_deliveries
             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
             order by due_at
             limit 1) d on true
-        -- Excludes endpoints that the operator disabled, and failing return-URL callbacks, which fail per order.
+        -- Excludes endpoints that the operator disabled. Also excludes failing return-URL callbacks, because they fail
+        -- for single orders.
         where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
                    else (e.failing_since is not null and e.kind = 'webhook') or d.due_at <= $1 end
         order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
@@ -165,8 +169,8 @@ export function createOverview(db: Queryable) {
   }
 
   /**
-   * Abandoned return-URL callbacks, except for orders that checkPaymentStatus has since returned as paid, because those
-   * merchants have the result.
+   * Returns abandoned return-URL callbacks. Excludes orders that checkPaymentStatus has returned as paid after the last
+   * attempt, because their merchants have the result.
    */
   async function returnUrlCallbacksAbandoned(now: Date): Promise<Overview['returnCalls']> {
     const { rows } = await db.query<ReturnUrlCallbackAbandoned & { givenUp: number }>(
@@ -192,7 +196,7 @@ export function createOverview(db: Queryable) {
   }
 
   return {
-    /** Numbers of open exceptions and refunds by age. */
+    /** Returns the numbers of open exceptions and open refunds by age. */
     async openCounts(now: Date): Promise<OpenCounts> {
       const { open, overdue } = await refunds(now)
       return {

@@ -8,7 +8,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { roleWarnings, unreadyReason } from '../../platform/db/readiness.ts'
 import type { Readiness } from '../../platform/http/health.ts'
 
-/** A warning instead of an error, because a trial may intentionally run without an acquirer. */
+/** This is a warning instead of an error, because a trial may intentionally run without an acquirer. */
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can notify this service of payments, so every order stays unpaid: set ACQUIRER_SECRETS or the credentials of an acquirer'
 
@@ -20,11 +20,11 @@ type Dependencies = {
   limits: Pick<Limits, 'lookUps'>
 }
 
-/** Creates the checks behind `/readyz`. */
+/** Creates the checks that `/readyz` runs. */
 export function createReadiness({ db, config, accounts, isDraining, limits }: Dependencies): Readiness {
   return {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    // Cached, because /readyz is public and unlimited, and every check reads all open refunds.
+    // Cached, because /readyz is public and has no rate limit, and every check reads all open refunds.
     warnings: cached(
       async () => [
         ...config.warnings,
