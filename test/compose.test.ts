@@ -11,7 +11,7 @@ const COMPOSE = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
 const serviceText = (name: string) =>
   new RegExp(`^ {2}${name}:\n[\\s\\S]*?(?=^ {0,2}[\\w-]+:)`, 'm').exec(COMPOSE)?.[0] ?? ''
 
-it('docker-compose.yml publishes the instance’s ports, or only the balancer’s with API_REPLICAS', () => {
+it('docker-compose.yml publishes the instance’s ports, or only the balancer’s ports if API_REPLICAS is set', () => {
   const published = COMPOSE.match(/^ {4}ports: .*$/gm)?.map((line) => line.trim())
   expect(published).toEqual([
     expect.stringMatching(/^ports: &ports /),
@@ -57,7 +57,7 @@ it('docker-compose.yml mounts the current folder read-only into ops alone, as it
 
 const systemdText = (name: string) => readFileSync(join(ROOT, 'src/operator/deploy', name), 'utf8')
 
-it('docker-compose.override.yml sends the logs of every service but ops to journald', () => {
+it('docker-compose.override.yml sends the logs of every service except ops to journald', () => {
   const [, services = ''] = COMPOSE.split(/^services:$/m)
   const names = [...(services.split(/^volumes:$/m)[0] ?? '').matchAll(/^ {2}([\w-]+):$/gm)].map(([, name]) => name)
   const logged = names.filter((name) => !['published', 'published-by-balancer', 'ops'].includes(name as string))

@@ -27,7 +27,7 @@ const OF_PAGE = [
 ]
 
 describe('bank-holidays import', () => {
-  it('bank-holidays import reads the Reserve Bank’s page and reports the lines that it skipped', async () => {
+  it('bank-holidays import reads the Reserve Bank’s page and reports skipped lines', async () => {
     const left =
       'ops: warning: 8 other lines skipped: line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna; …\n'
     expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 bank holidays added, 0 unchanged.\n', stderr: left })

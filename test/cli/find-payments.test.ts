@@ -104,7 +104,7 @@ describe('payments find', () => {
     }
   })
 
-  it('payments find --merchant-order-id lists the orders of all merchants, or of one with --mid', async () => {
+  it('payments find --merchant-order-id lists the orders of all merchants, or of one merchant with --mid', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
     expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])
@@ -177,7 +177,7 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.received.orderId])
   })
 
-  it('payments find --utr lists settlements of the UTR to other merchants too', async () => {
+  it('payments find --utr lists settlements of the UTR, including settlements to other merchants', async () => {
     const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))
@@ -204,7 +204,7 @@ describe('payments find', () => {
     expect(both.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  it('payments find prints that an order expired unpaid, when the merchant was notified, and the late payment', async () => {
+  it('payments find prints the expiry of an unpaid order, the time of the merchant’s notification, and the late payment', async () => {
     service.clock.set('2026-03-01T06:00:00Z')
     const { orderId } = await newOrder()
     const steps = async () =>

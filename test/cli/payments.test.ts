@@ -37,7 +37,7 @@ describe('payments confirm', () => {
   ]
   const rejected = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-  it('payments confirm marks an order as paid once, with source operator', async () => {
+  it('payments confirm marks an order as paid once, with the source operator', async () => {
     const { orderId } = await newOrder()
     for (const changed of [true, false]) {
       expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })
@@ -79,7 +79,7 @@ describe('payments confirm', () => {
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
-  it('payments confirm extracts the reference from pasted text and stores no other part of it in the audit', async () => {
+  it('payments confirm extracts the reference from pasted text and stores no other part of the text in the audit', async () => {
     const { orderId } = await newOrder()
     const [utr, pasted] = [newUtr(), (rrn: string) => `UPI/CR/${rrn}/Asha Rao/asha@okaxis`]
     for (const changed of [true, false]) {

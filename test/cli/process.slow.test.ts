@@ -47,7 +47,7 @@ it('ops exits without an error if the reader of its output closes the pipe', asy
   expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
 })
 
-it('a settlement import killed half-way leaves an audit row without outcome and no settlements', async () => {
+it('settlements import, killed half-way, leaves an audit row without outcome and no settlements', async () => {
   const { url, db } = await createTestDatabase()
   const { mid } = await newMerchant(db)
   const env = { ...process.env, DATABASE_URL: url }

@@ -40,7 +40,7 @@ const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
   ])
 
 describe('ops refunds', () => {
-  it('ops refunds creates a refund, shows it, and marks it done with the bank’s reference', async () => {
+  it('ops refunds creates and shows a refund, and marks the refund done with the bank’s reference', async () => {
     const created = await create('--amount', '50.5')
     expect(created).toEqual({
       ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: created.refundId, orderId },
@@ -145,7 +145,7 @@ describe('ops refunds', () => {
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 
-  it('refunds done accepts a refund without status checks even after its exception was resolved', async () => {
+  it('refunds done accepts a refund without status checks, even after the refund’s exception was resolved', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
@@ -179,7 +179,7 @@ it('payments show lists the refunds in an order’s history', async () => {
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })
 
-it('ops today counts open refunds, and warns like /readyz if their acquirer is not configured', async () => {
+it('ops today counts open refunds, and warns like /readyz if the refunds’ acquirer is not configured', async () => {
   const { refundId } = await create('--amount', '50')
   await heldBy('setu', refundId)
   const today = await json('today')

@@ -88,7 +88,7 @@ describe('terminal control characters in foreign text', () => {
     [['audit'], HOSTILE],
     [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
   ])(
-    'ops %j prints stored text without control characters, and escapes them in JSON without loss',
+    'ops %j prints stored text without control characters, and escapes control characters in JSON without loss',
     async (args, stored) => {
       const text = await ops(args)
       expect(text).toMatchObject({ code: 0, stderr: '' })

@@ -108,7 +108,7 @@ it('the service returns 503 for /readyz while DATABASE_URL names a standby', asy
 })
 
 describe('lists with a streaming replica', () => {
-  it('reads lists from the replica while it follows the primary', async () => {
+  it('reads lists from the replica while the replica follows the primary', async () => {
     await settle('1')
     await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), DATABASE_WAIT)
     await untilRespondedBy('replica')
@@ -153,7 +153,7 @@ describe('lists with a streaming replica', () => {
     }
   })
 
-  it('reads lists from the primary as soon as the replica is unreachable, and from the replica once it has caught up', async () => {
+  it('reads lists from the primary as soon as the replica is unreachable, and from the replica once the replica has caught up', async () => {
     await untilRespondedBy('replica')
     servers.stopReplica()
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2'], respondedBy: 'primary' })

@@ -23,7 +23,7 @@ describe('default limits', () => {
     expect(lookUps.cachedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })
 
-  it('the default limits leave connections for other clients beside open pay pages', () => {
+  it('the default limits leave connections for other clients while pay pages are open', () => {
     expect(pages.open).toBeLessThan(connections.connections)
   })
 

@@ -87,7 +87,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect(await isStored()).toBe(true)
   })
 
-  it('returns 200 if the response to the commit is lost and a look-up finds the change stored', async () => {
+  it('returns 200 if the response to the commit is lost and a look-up finds the stored change', async () => {
     const { send, isStored } = await started.changes[operation]()
     atFirst(COMMIT, ({ stream }, submit) => {
       stream.pause()

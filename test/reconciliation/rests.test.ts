@@ -172,7 +172,7 @@ describe('amounts besides settlements of known orders', () => {
     expect(await ops('reconcile', 'payouts', ...DAYS)).toMatch(/- +cashfree +PGJ/)
   })
 
-  it('reconcile dates adjustments on the day of the import if the acquirer reports no day of the payout', async () => {
+  it('reconcile dates adjustments on the day of the import if the acquirer reports no payout day', async () => {
     const reference = unique('PGI')
     const event = adjustment(reference, 7)
     await pull({

@@ -97,7 +97,7 @@ describe('refundPayment with valid fields', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('accepts paise from a merchant with the input shop, and refunds the whole remaining amount in paise for any merchant', async () => {
+  it('accepts paise from a merchant with the input setting `shop`, and refunds the whole remaining amount in paise for any merchant', async () => {
     const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
     const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
     const order = { mid: pluginMerchant.mid, order_id: 'S1', note }
@@ -178,7 +178,7 @@ describe('refundPayment with 400', () => {
     )
   })
 
-  it('refundPayment rejects an empty amount: only an absent amount refunds the whole remaining amount', async () => {
+  it('refundPayment rejects an empty amount, and refunds the whole remaining amount only if the amount is absent', async () => {
     const { order_id, orderId } = await paidOrder()
     const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
     const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
@@ -199,7 +199,7 @@ describe('refundPayment with 400', () => {
 })
 
 describe('refundPayment with 403', () => {
-  it('refundPayment explains what to do for a key without the right to refund, for known and unknown orders alike', async () => {
+  it('refundPayment returns the same instructions for a key without the right to refund, whether or not the order is known', async () => {
     const { order_id } = await paidOrder()
     for (const requested of [order_id, 'no-such-order']) {
       const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
@@ -238,7 +238,7 @@ describe('refundPayment with 404 or 409', () => {
     await expectRejection(requestRefund({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
   })
 
-  it('rejects a refund above the remaining amount, and a rejected refund uses up no refund_id', async () => {
+  it('rejects a refund above the remaining amount, and leaves the refund_id of the rejected refund unused', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     await expectRejection(requestRefund({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
@@ -249,7 +249,7 @@ describe('refundPayment with 404 or 409', () => {
     expect((await requestRefund({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
 
-  it('rejects a further refund after the acquirer has refunded more than an integer of paise', async () => {
+  it('rejects a further refund after the acquirer has refunded more paise than an integer can store', async () => {
     const { order_id, orderId } = await paidOrder()
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
@@ -306,7 +306,7 @@ describe('concurrent refunds', () => {
     beside = await startService({ asServiceRole: true, replicated: { url: service.databaseUrl } })
   })
 
-  it('creates one refund from 200 concurrent repeats of refundPayment over two instances, and all return it', async () => {
+  it('creates one refund from 200 concurrent repeats of refundPayment over two instances, and returns the refund for each repeat', async () => {
     const { order_id, orderId } = await paidOrder()
     const fields = { mid, note, order_id, refund_id: unique('R-') }
     const responses = await Promise.all(

@@ -44,7 +44,7 @@ describe('an accepted fetchSettlementList', () => {
     })
   })
 
-  it("fetchSettlementList returns deductions with the bank's negative amount, in short lists and in streamed ones", async () => {
+  it("fetchSettlementList returns deductions with the bank's negative amount, in short and in streamed lists", async () => {
     await settle([['P1R1', '2025-03-01T10:00:00Z', '-200.00', 'FAILED']])
     const short = await list('01-03-2025', '01-03-2025')
     expect(short.body.data).toMatchObject([{ UTR: 'P1R1', amount: '-200.00', status: 'FAILED' }])

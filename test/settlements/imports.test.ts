@@ -72,7 +72,7 @@ describe('ops settlements imports and undo', () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
   })
 
-  it('settlements imports lists every import with its file, even one without new rows, but no rejected one', async () => {
+  it('settlements imports lists every accepted import with its file, even an import without new rows', async () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
     const name = `settlements-of-${mid}.csv`
     const csv = file(line('U1'))
@@ -120,7 +120,7 @@ describe('ops settlements imports and undo', () => {
     })
   })
 
-  it('settlements undo rejects an import that a later import repeats or changes, unless the later one changed nothing', async () => {
+  it('settlements undo rejects an import that a later import repeats or changes, unless the later import changed nothing', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
     await load(file(line('U1')))
@@ -230,7 +230,7 @@ describe('ops settlements import', () => {
     ],
     [['--rows', '3.0'], 2, '--rows must be a number of rows'],
     [['--total', '12,5'], 2, '--total must be rupees such as 1234567.00 or 12,34,567.00'],
-  ])('settlements import with %j exits with %i and the matching message', async (args, code, text) => {
+  ])('settlements import with %j exits with %i and prints the matching message', async (args, code, text) => {
     const outcome = await typed(csv(), ...args)
     expect(outcome.code).toBe(code)
     if (code === 0) expect(outcome).toEqual({ code, stdout: text, stderr: '' })

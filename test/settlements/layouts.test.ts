@@ -58,7 +58,7 @@ async function stored(utr: string) {
 }
 
 describe('settlements import --layout', () => {
-  it("settlements import --layout reads an acquirer's own file: grouped digits, its dates, status words and columns, lines around the table", async () => {
+  it("settlements import --layout reads an acquirer's own digit groups, dates, status words, columns, and lines around the table", async () => {
     const [one, two] = [newRrn(), newRrn()]
     const file = `Settlement report,,,
 Merchant: Chai "Point" & Co,,
@@ -228,7 +228,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
 })
 
 describe('settlements layout', () => {
-  it('settlements layout list shows a layout, try stores nothing, and remove deletes it', async () => {
+  it('settlements layout shows a layout with list, stores nothing with try, and deletes a layout with remove', async () => {
     const layout = await acquirerLayout()
     const rrn = newRrn()
     const file = `Report\n${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n100,${newRrn()},B1,1,0.18,x,06-08-2026,Success\n`
@@ -254,7 +254,7 @@ describe('settlements layout', () => {
 
   it.each([
     [
-      'the file’s column name before ours',
+      'the file’s column name before the service’s column name',
       ['--column', 'UTR No=utr'],
       /with the service’s column first: --column "utr=UTR No"/,
     ],

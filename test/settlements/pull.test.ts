@@ -95,7 +95,7 @@ const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdo
 const counts = { inserted: 0, unchanged: 0, updated: 0 }
 
 describe('ops settlements pull', () => {
-  it('settlements pull stores a line for each payment and deduction of known orders, as an import with its source and acquirer', async () => {
+  it('settlements pull stores a line for each payment and deduction of known orders, in an import with source and acquirer', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const document = await pullPages(
       [of(first, 'PAYMENT', net('197.64', '2', '0.36')), of(second, 'PAYMENT')],
@@ -222,7 +222,7 @@ describe('ops settlements pull', () => {
     )
   })
 
-  it('settlements pull names the order of a rejected line, and no field of the acquirer can start another column or line', async () => {
+  it('settlements pull names the order of a rejected line, and lets no acquirer field start another column or line', async () => {
     const [one, two] = [await payOrder(), await payOrder()]
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })

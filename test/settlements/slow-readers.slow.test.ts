@@ -143,7 +143,7 @@ it('the service serves a short list while slow readers of long lists occupy all 
 })
 
 describe('a partner that requests four long lists and reads none', () => {
-  it('serves one of four long lists to a partner that reads none, rejects the others with 429, and serves other partners', async () => {
+  it('serves one of four requested long lists to a partner that reads no list, rejects the others with 429, and serves other partners', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await send(partner, LONG_LIST)).statusCode).toBe(200)
@@ -158,7 +158,7 @@ describe('a partner that requests four long lists and reads none', () => {
 })
 
 describe('a merchant that requests its own transactions', () => {
-  it('serves a merchant one long list at a time, independently of its partner, and cuts the list off when the merchant is disabled', async () => {
+  it('serves a merchant one long list at a time, independently of its partner, and cuts off the list when the merchant is disabled', async () => {
     const merchant = await newMerchant(service.db)
     await service.db.query(
       `with made as (
@@ -193,12 +193,12 @@ describe('a merchant that requests its own transactions', () => {
 })
 
 describe('the next long list of a partner', () => {
-  it("serves a partner's next long list after it has read one to the end", async () => {
+  it("serves a partner's next long list after the partner has read the previous list to the end", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after the reader of one disconnected", async () => {
+  it("serves a partner's next long list after the reader of the previous list has disconnected", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) {
       const response = await send(partner, LONG_LIST)
@@ -209,7 +209,7 @@ describe('the next long list of a partner', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after one was rejected with 503 because no connection was free", async () => {
+  it("serves a partner's next long list after the previous list was rejected with 503 because no connection was free", async () => {
     const partner = await newPartner(service.db, mid)
     const held = await Promise.all(
       Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
@@ -306,7 +306,7 @@ describe('a long list in progress', () => {
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('continues a long list while its reader, with pauses, reads at the slowest allowed average rate', async () => {
+  it('continues a long list while the reader, with pauses, reads at the slowest allowed average rate', async () => {
     stopLooks()
     const response = await send(await newPartner(service.db, mid), LONG_LIST)
     let bytes = 0

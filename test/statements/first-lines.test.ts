@@ -67,7 +67,7 @@ describe('a statement whose first lines are missing', () => {
 
   it.each([
     ['ends with another balance', statement(4999, '05', '07'), undefined],
-    ['ends after this one', statement(4999, '05', '07', '27'), undefined],
+    ['ends after the new statement', statement(4999, '05', '07', '27'), undefined],
     ['was undone', statement(5000, '05', '07'), 'undo'],
   ])(
     'statements import does not cover days before the oldest line if the earlier statement %s',
