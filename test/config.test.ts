@@ -24,7 +24,7 @@ describe('the configuration', () => {
     })
   })
 
-  it('DATABASE_PREPARED_STATEMENTS accepts on and off, for the service and for ops', () => {
+  it('the setting DATABASE_PREPARED_STATEMENTS accepts on and off, for the service and for ops', () => {
     const off = { DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'off' }
     expect([readConfig(off), readDatabaseConfig(off)].map((one) => one.preparedStatements)).toEqual([false, false])
     expect(() => readDatabaseConfig({ DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'no' })).toThrow(
@@ -32,7 +32,7 @@ describe('the configuration', () => {
     )
   })
 
-  it('the service reports every invalid variable at startup in one error without values', () => {
+  it('the service reports every invalid setting at startup in one error without the invalid values', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
       'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
@@ -189,7 +189,7 @@ describe('the configuration', () => {
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
 
-  it('TRUST_PROXY accepts complete addresses and networks, and rejects abbreviated or malformed ones', () => {
+  it('TRUST_PROXY accepts complete addresses and networks, and rejects abbreviated or malformed addresses and networks', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {

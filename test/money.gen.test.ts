@@ -74,7 +74,7 @@ describe('an amount from 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('the service formats an amount with its exact digits, never with those of a float', () => {
+  it('the service formats an amount with its exact digits, never with the digits of a float', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const digits = String(amount)

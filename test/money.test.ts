@@ -96,7 +96,7 @@ it.each([
 })
 
 it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3', '99999999999999'])(
-  'the service rejects the sum %j from an operator, because it could be misread',
+  'the service rejects the sum %j from an operator, because the sum could be misread',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)
   },

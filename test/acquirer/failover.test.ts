@@ -124,7 +124,7 @@ describe('failover to the fallback acquirer', () => {
     ['creates a link for another payee', 'wrong payee'],
     ['already has the order', 'sent twice'],
   ] as const)(
-    'does not use the fallback acquirer when PhonePe %s, because PhonePe may have created a link and cannot close it',
+    'does not use the fallback acquirer when PhonePe %s, because PhonePe may have created a link that PhonePe cannot close',
     async (_, fault) => {
       phonepe.nextFaults.createOrder = [fault]
       const before = setu.countOf('createDqr')

@@ -107,7 +107,7 @@ describe('an order at PhonePe', () => {
     expect(rows).toEqual([{ acquirer_order_id: id, reference: new URL(link).searchParams.get('tr') }])
   })
 
-  it('returns 503 if a proxy repeated the create call to PhonePe, and creates the next order under another name', async () => {
+  it('returns 503 if a proxy repeated the request that creates a PhonePe order, and creates the next order under another name', async () => {
     const known = bank.orders.size
     const calls = bank.countOf('createOrder')
     bank.nextFaults.createOrder = ['sent twice']
@@ -218,7 +218,7 @@ describe('a failed call to PhonePe', () => {
     ['is rejected with 403', [], json(403, '<html>')],
     ['cannot log in', [json(401, {})], json(500, {})],
   ])(
-    'treats a refund that a proxy rejected as possibly created, even if the next status check %s',
+    'treats a refund that a proxy rejected as possibly created at PhonePe, even if the next status check %s',
     async (_what, queried, then) => {
       const queries = [...queried, then]
       const its = serving((url) => {
@@ -248,7 +248,7 @@ describe('a failed call to PhonePe', () => {
 })
 
 describe('the login to PhonePe', () => {
-  it('shares one PhonePe token among all calls, starts renewals at half of its lifetime, and uses the token until a renewal succeeds', async () => {
+  it('shares one PhonePe token among all calls, renews the token from half of the token’s lifetime, and uses it until a renewal succeeds', async () => {
     const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS })
     const of = await newPhonepeMerchant(fresh)
     const createAt = async () => (await post(fresh.app, CREATE, intentFields(of.mid), of.key)).status
@@ -490,7 +490,7 @@ describe('a refund at PhonePe', () => {
     expect(queries(ourRefundId)).toBe(3)
   })
 
-  it('records a PhonePe refund that a proxy repeated as the refund that PhonePe created first', async () => {
+  it('records one refund, the one that PhonePe created first, if a proxy repeats a refund request', async () => {
     const { ourRefundId } = await newRefund()
     bank.refunds.faults = { late: 1 }
     bank.nextFaults.refund = ['sent twice']

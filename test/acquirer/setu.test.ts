@@ -144,7 +144,7 @@ describe('an error response from Setu', () => {
 })
 
 describe('the login to Setu', () => {
-  it('shares one login to Setu among all waiting calls, and uses the token again', async () => {
+  it('shares one login to Setu among all waiting calls, and reuses the login’s token', async () => {
     const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT_LIMITS })
     const of = await newSetuMerchant(fresh)
     await Promise.all(Array.from({ length: 20 }, () => create({}, { of, at: fresh })))

@@ -105,7 +105,7 @@ describe('status checks of an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
-  it('claims the status check of an unpaid order immediately, however many checks of paid orders precede it', async () => {
+  it('claims the status check of an unpaid order immediately, however many status checks of paid orders are scheduled earlier', async () => {
     const paid = await Promise.all(Array.from({ length: 8 }, (_, number) => newOrderWithLink(number)))
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = order_id where order_id = any ($1)", [
       paid,
@@ -211,7 +211,7 @@ describe('status checks on demand, while a merchant or customer waits', () => {
 })
 
 describe('reading the pending jobs of acquirers', () => {
-  it('reads the pending jobs of 40 accounts with as many statements as the pending jobs of one account', async () => {
+  it('reads the pending jobs of 40 acquirer accounts with as many statements as the pending jobs of one account', async () => {
     const statements: string[] = []
     const counting = {
       query(text: string | { text: string }, values?: unknown[]) {
@@ -356,7 +356,7 @@ describe('a failed status check', () => {
 
   const rejected = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
 
-  it('repeats a status check that did not reach the acquirer with growing pauses, and does not count the check', async () => {
+  it('repeats a status check that did not reach the acquirer, with growing pauses and without counting the failed check', async () => {
     const checked = await statusCheckedAt(rejected, 3)
     expect(checked.slice(0, 4)).toEqual([90, 150, 225, 338])
     expect(checked.filter((seconds) => seconds >= LATE)).toHaveLength(1)

@@ -224,7 +224,7 @@ it('the service stores a second payment of an order once, and only as a duplicat
   expect(exceptions).toEqual([['double payment', 'SUCCESS', `${first.id}9`, '200.00']])
 })
 
-it('the service recognises a payment confirmed by an operator by the acquirer’s payment id or by the bank reference', async () => {
+it('the service recognises an operator-confirmed payment by the acquirer’s payment id or by the bank reference', async () => {
   const [byId, byReference] = [await newOrder(stage, of), await newOrder(stage, of)]
   const pay = ({ orderId }: Order) => bankOf(stage).pay(orderId, { faults: { lost: 1 } })
   const { payment: first } = await pay(byId)

@@ -27,7 +27,7 @@ const SETU = {
 }
 
 describe('merchants', () => {
-  it('merchants add prints every field of the merchant, and rejects an existing mid without changing it', async () => {
+  it('merchants add prints every field of the merchant, and rejects an existing mid without changing the existing merchant', async () => {
     const mid = unique('M')
     const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
     const add = ['merchants', 'add', '--mid', mid, ...payee]
@@ -307,7 +307,7 @@ describe('keys', () => {
     ])
   })
 
-  it('keys rotate copies merchant or partner, rights and label from the old key, which stays valid until it is revoked', async () => {
+  it('keys rotate copies merchant or partner, rights and label from the old key, which stays valid until an operator revokes the old key', async () => {
     const mid = await newMerchant()
     const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
@@ -394,7 +394,7 @@ describe('settlements import', () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('file /nowhere.csv does not exist'))
   })
 
-  it('settlements import reports the path of a file that it cannot open', async () => {
+  it('settlements import reports the path of a file that ops cannot open', async () => {
     // A socket exists but cannot be opened, like another user’s file in the container of `ops`.
     const folder = mkdtempSync(join(tmpdir(), 'upi-payments-file-'))
     const socket = join(folder, 'socket')

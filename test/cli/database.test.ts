@@ -41,7 +41,7 @@ it.skipIf(!ON_CITUS)('database spread distributes each table once, including tab
 })
 
 it.skipIf(!ON_CITUS)(
-  'ops migrate and database spread reject a Citus worker and create no table on it',
+  'ops migrate and database spread reject a Citus worker and create no table on the worker',
   { timeout: 60_000 },
   async () => {
     const { url } = await createTestDatabase({ empty: true })

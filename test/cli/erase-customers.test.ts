@@ -174,7 +174,7 @@ describe('payments forget-customers', () => {
     expect(rowCount).toBe(0)
   })
 
-  it('payments forget-customers --email and --mobile erase exactly one customer, across all merchants and ages of orders', async () => {
+  it('payments forget-customers --email and --mobile erase exactly one customer, across all merchants and orders of any age', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const of = async (owner: typeof merchant, ageMs: number, email: string, mobile: string) =>
       (await create(owner, ageMs, { customer_email: email, customer_mobile: mobile })).body.data.orderId as string

@@ -104,7 +104,7 @@ describe('payments find', () => {
     }
   })
 
-  it('payments find --merchant-order-id lists the orders of all merchants, or of one merchant with --mid', async () => {
+  it('payments find --merchant-order-id lists orders of all merchants, and with --mid only orders of the given merchant', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
     expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])

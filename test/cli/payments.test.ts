@@ -62,7 +62,7 @@ describe('payments confirm', () => {
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
 
-  it('payments confirm rejects another UTR for a paid order unless --double is given', async () => {
+  it('payments confirm rejects another UTR for a paid order unless the flag --double is given', async () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
@@ -107,7 +107,7 @@ describe('payments confirm', () => {
     ])
   })
 
-  it('payments confirm rejects a UTR of another order in one line and stores an exception', async () => {
+  it('payments confirm rejects a UTR of another order with a one-line error and stores an exception', async () => {
     const { mid, key, orderId } = await newOrder()
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
@@ -120,7 +120,7 @@ describe('payments confirm', () => {
     expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
   })
 
-  it('payments confirm stores nothing for a wrong amount or orderId, and then accepts the correct one', async () => {
+  it('payments confirm stores nothing for an incorrect amount or orderId, and then accepts the correct values', async () => {
     const { orderId } = await newOrder()
     const differs = 'the amount differs from the order’s amount: see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {

@@ -47,7 +47,7 @@ async function paidOrder(fields: Record<string, string> = {}): Promise<string> {
 const received = (count: number) => until(`${count} came`, () => receiver.to(path).length === count)
 
 describe('webhooks add', () => {
-  it('webhooks add prints the signing secret once and stores it encrypted', async () => {
+  it('webhooks add prints the signing secret once and stores the secret encrypted', async () => {
     const added = await add('--label', 'the shop in Pune')
     expect(added).toEqual({
       id: expect.stringMatching(/^ep_[0-9a-f]{16}$/),
@@ -157,7 +157,7 @@ describe('webhook deliveries of a merchant', () => {
     expect(receiver.to(path)[0]?.body).toContain(orderId)
   })
 
-  it('webhooks rotate-secret prints a new secret, and the service signs events with both secrets', async () => {
+  it('webhooks rotate-secret prints a new secret, and then the service signs events with both secrets', async () => {
     const { id, secret } = await add()
     const rotated = await json('rotate-secret', '--endpoint', id)
     expect(rotated).toEqual({ id, mid, url: url(), label: null, secret: expect.stringMatching(EVERY_SECRET) })

@@ -52,7 +52,7 @@ describe('migrations of an empty database', () => {
   })
 })
 
-test('ops migrate sends migrations and grants one statement at a time, since a distributed database rejects several in one message', async () => {
+test('ops migrate sends migrations and grants one statement at a time, because a distributed database rejects several statements in one message', async () => {
   const database = await createTestDatabase({ empty: true })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {

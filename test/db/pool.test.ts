@@ -102,7 +102,7 @@ it('the connection pool reports a transaction as an outage if the process was pa
   }
 })
 
-it('the connection pool returns database integers as numbers, and throws for an integer beyond 2^53 or a numeric', async () => {
+it('the connection pool returns database integers as numbers, and throws for integers beyond 2^53 and for the type numeric', async () => {
   const { db } = await createTestDatabase({ empty: true })
   const { rows } = await db.query(
     'select 9007199254740991 as most, -5::bigint as few, count(*) as count, null::bigint as none',

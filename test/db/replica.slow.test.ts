@@ -165,7 +165,7 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'replica' })
   })
 
-  it('reads lists from the primary if the replica fails after it was chosen', async () => {
+  it('reads lists from the primary if the chosen replica fails', async () => {
     await untilRespondedBy('replica')
     failing.add('replica')
     expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'primary' })

@@ -646,7 +646,7 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
     expect((await asService(attack(store))).rowCount).toBe(1)
   })
 
-  it('the service records a payment although an attacker with its role has forged another payment of the same order', async () => {
+  it('the service records a payment although an attacker with the service’s role has forged another payment of the same order', async () => {
     const store = await newMerchantAt()
     await hasForgedPayment(store)
     const utr = newUtr()
@@ -776,7 +776,7 @@ describe('roles.sql', () => {
     await owner.end()
   })
 
-  it('roles.sql stops waiting behind a long reader, so that payments do not wait behind it', async () => {
+  it('roles.sql stops waiting for a long reader, so that payments do not wait for roles.sql', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     const backup = await connect(database.url)

@@ -64,7 +64,7 @@ async function readShard(url: string): Promise<pg.Client> {
   return reader
 }
 
-it('a migration that waits for a lock delays no payment, and completes once it gets the lock', {
+it('a migration that waits for a lock delays no payment, and completes once the migration acquires the lock', {
   timeout: 90_000,
 }, async () => {
   const database = await createTestDatabase()

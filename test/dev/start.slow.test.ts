@@ -58,7 +58,7 @@ describe('npm start on a busy port', () => {
     }
   })
 
-  it('npm start names the operator’s port if the operator’s port is busy, and names the npm script that was run', async () => {
+  it('npm start names the operator’s port if another process uses the operator’s port, and names the npm script that was run', async () => {
     const [port, opsPort] = [await busyPort(), await busyPort()]
     const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
     expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program. Run PORT=`)

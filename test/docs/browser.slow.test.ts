@@ -283,7 +283,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(chapters, 'chapters that no page links to').toEqual([])
   })
 
-  it('an old link to a heading of a former one-page guide leads to the chapter with this heading', async () => {
+  it('an old link to a heading of a former one-page guide leads to the chapter that contains the heading', async () => {
     const tab = await checkout.openTab()
     for (const [old, guide] of [
       [`${checkout.publicUrl}/docs/merchant`, 'merchant'],
@@ -319,7 +319,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await copied(commands[0] as string)).toBe(commands.map((command) => `${command.slice(2)}\n`).join(''))
   })
 
-  it('the guides store the chosen language and select the language in each group of tabs that contains it', async () => {
+  it('the guides store the chosen language and select the language in each group of tabs with a tab for the language', async () => {
     const tab = await checkout.openTab()
     await tab.goto(addressOf(TABS))
     const shown = () => tab.locator('.tabs > input:checked + label').allTextContents()

@@ -42,7 +42,7 @@ it('the service closes new connections beyond the limit until an open connection
     .toBe(200)
 })
 
-it('the service closes a connection that sends a request before the response to the previous one', async () => {
+it('the service closes a connection if the client sends a request before the response to the previous request', async () => {
   const { socket, text } = open(port)
   socket.write(get('/readyz').repeat(1_000))
   await once(socket, 'close')

@@ -110,7 +110,7 @@ describe.each(CHANGING)('%s', (operation) => {
   })
 })
 
-it('the service leaves connections for other orders while many refunds of one order wait for its lock', async () => {
+it('the service leaves database connections for other orders while many refunds of one order wait for the order’s lock', async () => {
   const crowd = await started.changes.refundPayment()
   const other = await started.changes.refundPayment()
   const unlock = await lockOrder(crowd.orderId)

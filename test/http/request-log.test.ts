@@ -133,7 +133,7 @@ describe('health checks in the request log', () => {
   }
 
   it.each(['/livez', '/readyz'])(
-    'counts successful health checks in the metrics but does not log them: %s',
+    'counts successful health checks in the metrics but not in the log: %s',
     async (path) => {
       expect(await linesOf(path)).toEqual({ statusCode: 200, lines: [] })
       expect(await service.metrics()).toContain(`http_request_duration_seconds_count{route="${path}",status="200"}`)

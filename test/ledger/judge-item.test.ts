@@ -93,7 +93,7 @@ describe('discrepancies of one item', () => {
   })
 })
 
-it('a discrepancy retains its id when its kind is renamed, because resolutions and closed months store ids', () => {
+it('a discrepancy retains its id after its kind is renamed, because resolutions and closed months store ids', () => {
   const about = { mid: 'M1', day: '2026-11-16', orderId: null, utr: 'P1', settlementUtr: 'N1' }
   const rest = { paid: null, settled: null, exceptionId: null, resolution: null }
   const ids = {

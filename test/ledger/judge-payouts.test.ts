@@ -91,7 +91,7 @@ describe('payouts by totals', () => {
     ])
   })
 
-  it('reconciliation accepts refunds that are deducted from the payout of their days or from the next one', () => {
+  it('reconciliation accepts refunds that are deducted from the payout of the same days or from the next payout', () => {
     const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 50)] }
     expect(differing({ ...facts, settled: [settled(TUESDAY, 250), settled(WEDNESDAY, 200)] })).toEqual([])
     expect(differing({ ...facts, settled: [settled(TUESDAY, 300), settled(WEDNESDAY, 150)] })).toEqual([])

@@ -63,7 +63,7 @@ describe('daily order counts of the operator dashboard', () => {
     expect(requested.slice(ALL.length)).toEqual([0, 1])
   })
 
-  it('the operator dashboard returns earlier counts while it recounts or after a recount failed', async () => {
+  it('the operator dashboard returns earlier counts during a recount or after a failed recount', async () => {
     let isAway = false
     const { read, advance } = stage({ limits: { refreshSeconds: 2 }, fails: () => isAway })
     await read()

@@ -152,7 +152,7 @@ describe('addresses that no outbound call reaches', () => {
     ['//127.0.0.1:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
-  ])('an outbound call does not connect to %s, even if its network is allowed', async (url, text) => {
+  ])('an outbound call does not connect to %s, even if the network of the address is allowed', async (url, text) => {
     const inside = await listen(respondOk)
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
@@ -201,7 +201,7 @@ describe('listeners in an allowed network', () => {
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
-  it('an outbound call reaches localhost if both addresses are allowed, whichever the receiver listens on', async () => {
+  it('an outbound call reaches localhost if both addresses are allowed, whichever address the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       // No server listens at the other address.
       const inside = await listen(respondOk, host, await freePort())

@@ -55,7 +55,7 @@ const untilClosed = ({ sockets }: Listener) =>
   until('the connections were closed', () => sockets.every((socket) => socket.destroyed))
 
 describe('outbound calls', () => {
-  it('an outbound call sends method, headers and body as given, names the service, and leaves no connection open', async () => {
+  it('an outbound call sends method, headers and body as given, names the service in a header, and leaves no connection open', async () => {
     const receiver = await listen(respondOk)
     await callTo(receiver, {
       headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },

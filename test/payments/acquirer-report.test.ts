@@ -162,7 +162,7 @@ describe('ops payments import --layout', () => {
 })
 
 describe('ops payments import', () => {
-  it('ops payments import reads a line with acquirer_payment_id and without utr in the service’s own format', async () => {
+  it('ops payments import reads a line that has acquirer_payment_id but no utr in the service’s own format', async () => {
     const { orderId, id, rrn } = await paidWithoutReference()
     const header = 'order_id,status,utr,amount,paid_at,acquirer_payment_id'
     const paidAt = service.clock.now().toISOString()

@@ -102,7 +102,7 @@ describe('amount in whole rupees', () => {
   }
 
   it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])(
-    'createPaymentIntent accepts the amount %j',
+    'createPaymentIntent accepts the amount %j in whole rupees',
     async (amount) => {
       expect((await create({ amount })).body.data?.amount).toBe(String(Number(amount)))
     },

@@ -87,7 +87,7 @@ it.each(REASONS.other?.slice(0, 18) ?? [])(
 )
 
 it.each(UNDER_WAY)(
-  'the service leaves the attempt with the code %s open, although the acquirer reports it as failed',
+  'the service leaves the attempt with the code %s open, although the acquirer reports the attempt as failed',
   (code) => {
     expect(ofSetu({ npciRespCode: code })).toBeUndefined()
     expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()

@@ -123,7 +123,7 @@ describe('fetchTransactionList with valid requests', () => {
     expect((await own('06-06-2025', '06-06-2025')).body.data).toMatchObject([{ UTR, refunded: '0.00' }])
   })
 
-  it('fetchTransactionList returns any order_id exactly as it was sent, in short and in streamed lists', async () => {
+  it('fetchTransactionList returns any order_id exactly as sent, in short and in streamed lists', async () => {
     const names = [
       '1001',
       '"quoted"',

@@ -110,7 +110,7 @@ async function errorsOf(lines: string[], header?: string): Promise<CsvFileError>
 }
 
 describe('daily transaction report', () => {
-  it('ops payments import stores the same result, with the same counts, as the same notifications sent one after the other', {
+  it('ops payments import stores the same result, with the same counts, as the same notifications sent in sequence', {
     timeout: 60_000,
   }, async () => {
     // Always the same numbers, so that a failure can be repeated.
@@ -311,7 +311,7 @@ describe('invalid file', () => {
     expect(await stored(orderIds)).toEqual(before)
   })
 
-  it('ops payments import names each invalid line with the error in it', async () => {
+  it('ops payments import names each invalid line with the error in the line', async () => {
     const AMOUNT = 'amount must be rupees with at most two decimals'
     const wrong: [Partial<Fields>, unknown][] = [
       [{ orderId: '' }, 'order_id or acquirer_reference is required'],

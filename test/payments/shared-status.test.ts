@@ -89,7 +89,7 @@ it.skipIf(ON_CITUS)('status requests that arrive during a look-up share the next
   expect(lookUps[1]?.toSorted()).toEqual(names.toSorted())
 })
 
-it.skipIf(ON_CITUS)('a status request whose client has disconnected leaves the look-up', async () => {
+it.skipIf(ON_CITUS)('a status request leaves the shared look-up if the client has disconnected', async () => {
   const { lookUps, release } = delayLookUps()
   const first = ask(statusRequest(merchant, 'unknown'))
   await isWaiting(lookUps)

@@ -142,7 +142,7 @@ describe('reports after an operator has resolved all discrepancies', () => {
   })
 
   it.each(MONTHS)(
-    'the journal from $from has equal debits and credits in each voucher, and ledger sums equal to those of reconcile',
+    'the journal from $from has equal debits and credits in each voucher, and the same ledger sums as reconcile',
     async (days) => {
       const { sums } = (await findingsOf(db, { ...days, now })).at(-1) as Extract<Finding, { type: 'end' }>
       const postings: JournalLine[] = []

@@ -161,7 +161,7 @@ describe('payments', () => {
     expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0 } })
   })
 
-  it('reconcile does not settle a payment by a settlement dated more than a day before it, whatever days are requested', async () => {
+  it('reconcile does not settle a payment by a settlement dated more than a day before the payment, whatever days are requested', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-11'))
@@ -352,7 +352,7 @@ describe('settlement files with totals', () => {
     })
   })
 
-  it('reconcile clears a failed total when the bank pays it again on the same day', async () => {
+  it('reconcile clears a failed total when the bank pays the total again on the same day', async () => {
     await pay('S1', at('2026-11-12'))
     await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
     await db.query(
@@ -366,7 +366,7 @@ describe('settlement files with totals', () => {
     expect(await differencesOf('2026-11-13')).toEqual([])
   })
 
-  it('reconcile compares each daily payout to a merchant with two acquirers with the payments through the paying acquirer', async () => {
+  it('reconcile compares each daily payout to a merchant with two acquirers only with the payments through the payout’s acquirer', async () => {
     for (const [utr, acquirer] of [
       ['A1', 'setu'],
       ['A2', 'direct'],
@@ -403,7 +403,7 @@ describe('settlement files with totals', () => {
     }
   })
 
-  it('reconcile reports payments as awaited, not as discrepancies, if their payout is due after the reported days', async () => {
+  it('reconcile reports payments as awaited, not as discrepancies, if the payments’ payout is due after the reported days', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
@@ -512,7 +512,7 @@ describe('ops reconcile', () => {
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
-  it('ops reconcile prints amounts with Indian digit grouping in text, and without it in JSON and CSV', async () => {
+  it('ops reconcile prints amounts with Indian digit grouping in text, and without grouping in JSON and CSV', async () => {
     await settle('BIG', at('2026-10-06'), { amount: '3218361.86', fee: '12345.60', tax: '1234567.00' })
     const days = ['--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
     const plain = /\d{4,}\.\d\d/

@@ -101,7 +101,7 @@ describe('refunds deducted by a line of their own', () => {
     },
   )
 
-  it('reconcile accepts one deduction of a refund and reports a second one as a reversal', async () => {
+  it('reconcile accepts one deduction of a refund and reports a second deduction as a reversal', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
@@ -189,7 +189,7 @@ describe('several deductions without a payment', () => {
     }
   }
 
-  it('reconcile matches one line for the refunds of a bank day and one for another refund, in any order', async () => {
+  it('reconcile matches one line for the refunds of a bank day and one line for another refund, in any order', async () => {
     await refunds(50, 60, 70)
     await settle('N1', at(FRIDAY, '10:00:00'), { amount: '-110' })
     await settle('N2', at(FRIDAY, '11:00:00'), { amount: '-70' })

@@ -116,7 +116,7 @@ describe('refundPayment with valid fields', () => {
     }
   })
 
-  it('replaces line breaks in a refund’s note by spaces before it compares a repeat', async () => {
+  it('replaces line breaks in a refund’s note by spaces before comparing a repeated refundPayment', async () => {
     const { order_id } = await paidOrder()
     const refund = { order_id, refund_id: unique('R-') }
     const { body } = await requestRefund({ ...refund, note: ' cold\r\ntea ' })
@@ -166,7 +166,7 @@ describe('checkRefundStatus', () => {
 })
 
 describe('refundPayment with 400', () => {
-  it('refundPayment names every invalid field before it checks the key', async () => {
+  it('refundPayment names every invalid field before checking the key', async () => {
     const fields = 'mid is required; order_id is required; refund_id is required; note is required'
     await expectRejection(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }

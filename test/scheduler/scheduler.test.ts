@@ -49,7 +49,7 @@ it('the scheduler starts the next job when a job finishes, and never exceeds a q
   expect(seen.most).toBe(CONCURRENCY.ofQueue)
 })
 
-it('the scheduler starts jobs of one group of queues although another group has reached its limit of hanging jobs', async () => {
+it('the scheduler starts jobs of one group of queues although another group has reached the group’s limit of hanging jobs', async () => {
   const slow = ['a', 'b', 'c'].map((key) => queueOf(hangs, { key, group: 'slow' }))
   const quick = queueOf(() => sleep(1, true), { key: 'd', group: 'quick' })
   const { stop } = startOver([...slow, quick].map(({ queue }) => queue))
@@ -58,7 +58,7 @@ it('the scheduler starts jobs of one group of queues although another group has 
   await stop()
 })
 
-it('the scheduler starts no more jobs of a queue once one of its jobs has failed', async () => {
+it('the scheduler starts no more jobs of a queue after a job of the queue has failed', async () => {
   const { queue, seen } = queueOf(async () => {
     throw new Error('the database is away')
   })

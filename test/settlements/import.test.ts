@@ -316,7 +316,7 @@ describe('a row with a negative amount', () => {
     expect(await deductions(mid)).toEqual(own)
   })
 
-  it('settlements import numbers different negative rows of one payment and stores identical ones once', async () => {
+  it('settlements import numbers different negative rows of one payment and stores identical rows once', async () => {
     const mid = await newMid()
     const rows = [
       ...[line(mid, 'U1'), back(mid, 'U1'), back(mid, 'U1', { amount: '-9' }), back(mid, 'U1')],

@@ -276,7 +276,7 @@ describe('ops settlements import', () => {
 })
 
 describe('undoing an import', () => {
-  it('settlements undo deletes the rows that the import inserted and restores the rows that it changed', async () => {
+  it('settlements undo deletes the rows that the import inserted and restores the rows that the import changed', async () => {
     // A row stored by an older version, which did not number its imports.
     await db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -331,7 +331,7 @@ describe('undoing an import', () => {
     expect(await accounts('settlements')).toEqual([`U1 cashfree ${day}`, 'U2 cashfree', 'U3 cashfree'])
   })
 
-  it('settlements undo succeeds once among concurrent calls, and reports to the others when and by whom the import was undone', async () => {
+  it('settlements undo succeeds once among concurrent calls, and reports to the other calls when and by whom the import was undone', async () => {
     await load(file(line('U1')))
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
     const { undoneBy } = (await listImports(db))[0] ?? {}

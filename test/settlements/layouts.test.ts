@@ -116,7 +116,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     )
   })
 
-  it('settlements import --layout skips rows with an ignored status, even if they have no payout reference', async () => {
+  it('settlements import --layout skips rows with an ignored status, even if the rows have no payout reference', async () => {
     const [paid, held] = [newRrn(), newRrn()]
     const words = ['--status', 'SUCCESS=Settled', '--status', 'IGNORED=On Hold,Processing']
     const layout = await newLayout(ACQUIRER, '--date', 'dd-mm-yyyy', ...words, '--mid', mid)
@@ -221,7 +221,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/is a layout of bank statements/) })
   })
 
-  it('settlements import without a layout rejects a workbook and explains how to save it as CSV', async () => {
+  it('settlements import without a layout rejects a workbook and explains how to save the workbook as CSV', async () => {
     const { stderr } = await ops(['settlements', 'import', '-'], 'PK\u0003\u0004')
     expect(stderr).toMatch(/the file is an Excel workbook \(\.xlsx\): save it as CSV/)
   })

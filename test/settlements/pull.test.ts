@@ -124,7 +124,7 @@ describe('ops settlements pull', () => {
     })
   })
 
-  it('settlements pull reports the number and sum of the events that it does not store', async () => {
+  it('settlements pull reports the number and sum of the events that settlements pull does not store', async () => {
     const order = await payOrder()
     const ofSetu = await payOrder('setu')
     serveRecon(bank, {
@@ -184,7 +184,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toMatchObject([{ utr: 'E99' }])
   })
 
-  it('settlements pull reads all pages before it locks the settlements, so that other imports do not wait for Cashfree', async () => {
+  it('settlements pull reads all pages before locking the settlements, so that other imports do not wait for Cashfree', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const requested = serveRecon(
       bank,

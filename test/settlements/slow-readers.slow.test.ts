@@ -222,7 +222,7 @@ describe('the next long list of a partner', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after the database aborted the previous one", async () => {
+  it("serves a partner's next long list after the database aborted the previous list", async () => {
     const partner = await newPartner(service.db, mid)
     const response = await send(partner, LONG_LIST)
     await service.pools.lists.query(
@@ -238,7 +238,7 @@ describe('a long list in progress', () => {
   it.each<[string, (partner: Partner) => Promise<unknown>]>([
     ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
     ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
-  ])('cuts off a long list in progress and frees its connection when %s', async (_what, forbid) => {
+  ])('cuts off a long list in progress and frees the list’s connection when %s', async (_what, forbid) => {
     stopLooks()
     const partner = await newPartner(service.db, mid)
     const response = await send(partner, LONG_LIST)
@@ -293,7 +293,7 @@ describe('a long list in progress', () => {
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('cuts off a long list in progress when it exceeds the time limit', async () => {
+  it('cuts off a long list in progress when the list exceeds the time limit', async () => {
     const hasty = await startService({ limits: { lists: { longestMs: 300 } } })
     await hasty.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid } = await newMerchant(hasty.db)

@@ -287,7 +287,7 @@ describe('errors between payout and bank account', () => {
     ['part of a longer reference', (reference: string) => `${reference}99`],
     ['truncated', (reference: string) => reference.slice(0, 13)],
   ])(
-    "reconcile payouts reports 'perhaps' for a credit with the payout's amount if its reference is %s, until an operator matches it",
+    "reconcile payouts reports 'perhaps' for a credit with the payout's amount and a reference that is %s, until an operator matches the credit",
     async (_, change) => {
       const merchant = await newMerchantAt()
       const file = statement(
@@ -338,7 +338,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])
   })
 
-  it("reconcile payouts reports a payout as not received if only another merchant's statement contains it", async () => {
+  it("reconcile payouts reports a payout as not received if only another merchant's statement contains the payout", async () => {
     const merchant = await newMerchantAt()
     const [, second] = merchant.payouts as [Payout, Payout]
     await imported([merchant.mid], statement(withSecond(merchant, () => [])))
@@ -366,7 +366,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('reconcile payouts expects a payout with the adjustments that pull reports, and reports a difference of one paisa', async () => {
+  it('reconcile payouts adds the adjustments from settlements pull to the expected payout, and reports a difference of one paisa', async () => {
     const merchant = await newMerchantAt()
     const [, second, third] = merchant.payouts as [Payout, Payout, Payout]
     for (const { reference, day } of [second, third]) {

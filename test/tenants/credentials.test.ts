@@ -139,7 +139,7 @@ describe('valid keys without access to the merchant', () => {
     expect(await list()).toBe(403)
   })
 
-  it('returns 403 for a merchant’s key within 5 seconds after the merchant is disabled, and 200 once it is enabled again', async () => {
+  it('returns 403 for a merchant’s key within 5 seconds after the merchant is disabled, and 200 after the merchant is enabled again', async () => {
     const merchant = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
@@ -159,7 +159,7 @@ describe('valid keys without access to the merchant', () => {
     expect((await post(service.app, LIST, fields, partner.key)).status).toBe(200)
   })
 
-  it('decides on 403 from the caller alone, without a query for the other merchant', async () => {
+  it('decides on 403 from the caller alone, without a query for the requested merchant', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
     const { requests, creates } = service.pools

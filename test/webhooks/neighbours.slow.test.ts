@@ -132,7 +132,7 @@ it('the service resends a return-URL callback by its id, for any merchant', asyn
   }
 })
 
-it('the service sends no calls to a disabled endpoint except those already in progress', async () => {
+it('the service sends no calls to a disabled endpoint, except calls already in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.responses.set('/off', (response) => void setTimeout(() => response.end(), 300))
