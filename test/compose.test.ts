@@ -26,7 +26,7 @@ it('docker-compose.yml publishes the instance’s ports, or only the balancer’
   for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
 })
 
-it('docker-compose.yml passes every setting to the service under its own name', () => {
+it('docker-compose.yml passes every setting to the service under the setting’s own name', () => {
   const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
   const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
@@ -50,7 +50,7 @@ it('docker-compose.yml configures PostgreSQL connections for 8 instances and 20 
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
 
-it('docker-compose.yml mounts the current folder read-only into ops alone, as its working directory', () => {
+it('docker-compose.yml mounts the current folder read-only only into ops, as the working directory of ops', () => {
   expect(COMPOSE.match(/\/files.*$/gm)).toEqual(["/files:ro']", '/files'])
   expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
 })

@@ -57,7 +57,7 @@ describe('the configuration', () => {
     expect(readConfig(plain).warnings).toEqual([])
   })
 
-  it('RATE_LIMIT_PER_SECOND defaults to 1,000', () => {
+  it('the setting RATE_LIMIT_PER_SECOND defaults to 1,000', () => {
     expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })

@@ -116,7 +116,7 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
 }
 
 describe('two merchants’ acquirer accounts at one acquirer', () => {
-  it("creates and pays each merchant's orders at the merchant's own account", async () => {
+  it("creates and pays each merchant's orders at the merchant's own acquirer account", async () => {
     for (const account of ['acme', 'other'] as const) {
       const merchant = await newMerchantOf(account)
       const orderId = await create(merchant)
@@ -144,7 +144,7 @@ describe('two merchants’ acquirer accounts at one acquirer', () => {
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
   })
 
-  it('labels 503 responses and failed calls by account: own, default or disabled', async () => {
+  it('labels 503 responses and failed calls by acquirer account: own, default or disabled', async () => {
     const [ofOwn, ofDefault] = [await newMerchantOf('other'), await newMerchantOf('other')]
     await service.db.query(`update merchants set acquirer = 'cashfree' where mid = $1`, [ofDefault.mid])
     const failing = async ({ mid, key }: Merchant) => (await post(service.app, CREATE, intentFields(mid), key)).status
@@ -202,7 +202,7 @@ describe('two merchants’ acquirer accounts at one acquirer', () => {
     }
   })
 
-  it('sends refunds and status checks to the account that created the order, even after the merchant moved to another account', async () => {
+  it('sends refunds and status checks to the acquirer account that created the order, even after the merchant moved to another account', async () => {
     const merchant = await newMerchantOf('acme')
     const orderId = await create(merchant)
     expect((await ops(['merchants', 'update', '--mid', merchant.mid, '--account', 'other'])).code).toBe(0)
@@ -334,7 +334,7 @@ describe('the command ops accounts', () => {
     }
   })
 
-  it('ops merchants rejects an account that does not exist or is disabled', async () => {
+  it('ops merchants rejects an acquirer account that does not exist or is disabled', async () => {
     const { mid } = await newMerchantOf('acme')
     const update = (account: string) => ops(['merchants', 'update', '--mid', mid, '--account', account])
     expect((await update('nobody')).stderr).toContain('ops accounts add --account nobody --acquirer cashfree')

@@ -82,7 +82,7 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     )
   })
 
-  it('returns no pages for days without settlements', async () => {
+  it('returns no pages from Cashfree for days without settlements', async () => {
     serveRecon(bank, { data: [] })
     expect(await read()).toEqual({ pages: [], pauses: [] })
   })
@@ -183,7 +183,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     },
   )
 
-  it('identifies the settlement line of a refund by the refund’s ARN, otherwise by the event id', async () => {
+  it('identifies the settlement line for a refund by the refund’s ARN, otherwise by the event id', async () => {
     const refund = (arn: unknown) =>
       readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
     expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77' })

@@ -140,7 +140,7 @@ describe('failover to the fallback acquirer', () => {
     expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byFallback: true })
   })
 
-  it('does not use the fallback acquirer when Cashfree may have created a link that cannot be closed', async () => {
+  it('does not use the fallback acquirer if Cashfree may have created a link that Cashfree cannot close', async () => {
     cashfree.nextFaults.openSession = ['no response']
     cashfree.nextFaults.terminate = [{ status: 500 }]
     const before = setu.countOf('createDqr')

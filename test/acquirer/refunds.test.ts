@@ -246,7 +246,7 @@ describe('a refund that several instances may send', () => {
     }
   })
 
-  it('does not send a refund from an instance that stalled before marking the refund as sent', async () => {
+  it('does not send a refund again from an instance that stalled before marking the refund as sent', async () => {
     const refund = await newRefund()
     const [queue] = await startInstance().source.findQueues()
     const [job] = (await queue?.claim(1)) ?? []

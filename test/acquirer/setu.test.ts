@@ -115,18 +115,21 @@ describe('a payment link to a payee other than the merchant’s own address', ()
 })
 
 describe('an error response from Setu', () => {
-  it.each([400, 404])('does not log status %d for closing a QR that was paid or has expired', async (status) => {
-    const orderId = await newOrder()
-    bank.nextFaults.expireDqr = [{ status }]
-    const before = bank.countOf('expireDqr')
-    service.log.length = 0
-    await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
-    await until('Setu received the call', () => bank.countOf('expireDqr') > before)
-    await until('the metric counts the call', async () =>
-      (await service.metrics()).includes('call="closeLink",outcome="done"'),
-    )
-    expect(service.log.filter((line) => JSON.parse(line).call === 'closeLink')).toEqual([])
-  })
+  it.each([400, 404])(
+    'does not log status %d when Setu rejects closing a QR that was paid or has expired',
+    async (status) => {
+      const orderId = await newOrder()
+      bank.nextFaults.expireDqr = [{ status }]
+      const before = bank.countOf('expireDqr')
+      service.log.length = 0
+      await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
+      await until('Setu received the call', () => bank.countOf('expireDqr') > before)
+      await until('the metric counts the call', async () =>
+        (await service.metrics()).includes('call="closeLink",outcome="done"'),
+      )
+      expect(service.log.filter((line) => JSON.parse(line).call === 'closeLink')).toEqual([])
+    },
+  )
 
   it.each<CallFault>([
     ...[401, 500, 429].map((status) => ({ status })),

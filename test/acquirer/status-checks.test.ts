@@ -246,7 +246,7 @@ describe('reading the pending jobs of acquirers', () => {
     }
   })
 
-  it('claims the queues of merchants round robin, so that long queues do not starve a merchant', async () => {
+  it('claims jobs from the merchants’ queues round robin, so that long queues do not starve a merchant', async () => {
     const { concurrentJobs } = LIMITS.acquirers
     const due = Array.from({ length: 2 * concurrentJobs }, (_, number) => ({ acquirer: SETU, mid: `LONG${number}` }))
     const claimed: string[] = []
@@ -401,7 +401,7 @@ it('the service logs a status check whose result cannot be stored, and continues
   expect(warnings).toMatchObject([{ work: 'status checks at acquirers', error: 'the database is away' }])
 })
 
-it('the service runs a status check even if the acquirer’s limit of concurrent calls is reached', async () => {
+it('the service runs a status check even at the acquirer’s limit of concurrent calls', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = {
     createLink: hangs,

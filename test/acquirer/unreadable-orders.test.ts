@@ -88,7 +88,7 @@ it('the service writes payment.expired only after a readable response that repor
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: 'enquiry' }])
 })
 
-it('the service gives an order its final status once an operator has resolved the exception', async () => {
+it('the service sets the final status of an order once an operator has resolved the exception', async () => {
   const { order } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   await expire()
@@ -244,7 +244,7 @@ it.each([
   ['no payment', (book: BankPayment[]) => void book.splice(0)],
   ['a failed payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'failed' })],
   ['a pending payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'pending' })],
-])('the service leaves an order open that Cashfree reports as PAID with %s', async (_what, change) => {
+])('the service leaves an order open if Cashfree reports the order as PAID with %s', async (_what, change) => {
   const order = await newOrder(stage, of)
   await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   change(bookOf(order).payments)

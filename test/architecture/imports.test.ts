@@ -84,7 +84,7 @@ function errorsOf(file: string, text = textOf(file)): string[] {
 }
 
 describe('imports between areas of src', () => {
-  it.each(files)('the imports of %s follow the rules of its area', (file) => {
+  it.each(files)('the imports of %s follow the rules for the file’s area', (file) => {
     expect(errorsOf(file)).toEqual([])
   })
 
@@ -127,7 +127,7 @@ describe('imports between areas of src', () => {
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
 
-  it('only config.ts and src/dev read the environment, only server.ts and src/dev exit the process', () => {
+  it('only config.ts and src/dev read the environment, and only server.ts and src/dev exit the process', () => {
     const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(filesWith(/process\.env\b/))).toEqual(['server.ts'])

@@ -157,7 +157,7 @@ function argumentsOf(args: string[]): Record<string, unknown> {
 const camelCase = (flag: string) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase())
 
 describe('the audit', () => {
-  it('the audit stores one row per changing command, with operator, arguments and outcome but no secret', async () => {
+  it('the audit stores one row per changing command, with operator, arguments and outcome but without secrets', async () => {
     const changes = await everyChange()
     const names = COMMANDS.map(({ name }) => name).sort()
     const nameOf = (args: string[]) => names.findLast((name) => args.join(' ').startsWith(name)) as string
@@ -260,7 +260,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('the audit stores no outcome for a multi-step command that was interrupted after its first change', async () => {
+    it('the audit stores no outcome for a multi-step command that was interrupted after the first change', async () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
       const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']

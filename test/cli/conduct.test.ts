@@ -150,7 +150,7 @@ describe('a failing command exits with 1 and one line on stderr, without a stack
   )
 })
 
-it('ops migrate --json lists the applied migrations, and none on the second run', async () => {
+it('ops migrate --json lists the applied migrations, and lists none on the second run', async () => {
   const database = await createTestDatabase({ empty: true })
   const first = await runOps(database.url, ['migrate', '--json'])
   expect(JSON.parse(first.stdout).applied[0]).toMatch(/^0001_/)

@@ -297,7 +297,7 @@ describe('payments forget-customers', () => {
     [['--older-than-days', '0']],
     [['--older-than-days', '1.5']],
     [['--older-than-days', '-1']],
-  ])('payments forget-customers rejects %j with usage and exit code 2', async (args) => {
+  ])('payments forget-customers rejects the arguments %j with usage and exit code 2', async (args) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(

@@ -88,7 +88,7 @@ describe('payments resolve', () => {
         'refunded above what was paid, refund differs',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
-  ])('ops payments rejects %j with usage and exit code 2', async (args, message) => {
+  ])('ops payments rejects the arguments %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
@@ -163,7 +163,7 @@ describe('payments resolve --all', () => {
   })
 
   it.each(['y\n', ' YES\n'])(
-    'payments resolve --all requests confirmation with count and rupees, and resolves the exceptions after %j',
+    'payments resolve --all requests confirmation with count and rupees, and resolves the exceptions after the input %j',
     async (response) => {
       const { mid } = await withExceptions(...MANY)
       expect(await onTerminal(response, all(mid))).toEqual({

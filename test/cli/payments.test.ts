@@ -144,7 +144,7 @@ describe('payments confirm', () => {
     ),
     [confirm(UNKNOWN_ORDER, 'U', '--paid-at', '2026-03-31'), '--paid-at must be an existing time'],
     [confirm(UNKNOWN_ORDER, 'U', '--double=yes'), "--double' does not take"],
-  ] as const)('payments confirm rejects %j with usage and exit code 2', async (args, line) => {
+  ] as const)('payments confirm rejects the arguments %j with usage and exit code 2', async (args, line) => {
     const { code, stderr } = await ops(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(line)

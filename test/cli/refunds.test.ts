@@ -91,7 +91,7 @@ describe('ops refunds', () => {
     expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/10,000\.00 +2,000\.00 +345\.00/)
   })
 
-  it('refunds create rejects an amount above the remaining amount, which a failed refund increases again', async () => {
+  it('refunds create rejects an amount above the remaining amount, and a failed refund increases the remaining amount again', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
       'exceeds the unrefunded rest of the payment',
@@ -125,7 +125,7 @@ describe('ops refunds', () => {
     expect(row).toMatchObject({ command: 'refunds create', outcome: 'done', arguments: { note: 'withheld' } })
   })
 
-  it('refunds done and retry reject a refund whose status the acquirer still reports', async () => {
+  it('refunds done and refunds retry reject a refund whose status the acquirer still reports', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId, new Date())
     const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
@@ -157,7 +157,7 @@ describe('ops refunds', () => {
     expect(done).toMatchObject({ txnStatus: 'SUCCESS', reference: '523504870777' })
   })
 
-  it('refunds done resolves the double payment for which the refund was created', async () => {
+  it('refunds done resolves the double payment that the refund was created for', async () => {
     await pay(orderId)
     const [{ id }] = await json('payments', 'exceptions', '--mid', merchant.mid)
     const { refundId } = await json('refunds', 'create', '--exception', id)

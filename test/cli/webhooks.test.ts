@@ -186,7 +186,7 @@ describe('webhook deliveries of a merchant', () => {
     [['resend', '--delivery', 'ep_0']],
     [['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`, '--mid', 'M1']],
     [['deliveries', '--mid', 'M1', '--since', 'yesterday']],
-  ])('ops webhooks rejects %j with usage and exit code 2', async (args) => {
+  ])('ops webhooks rejects the arguments %j with usage and exit code 2', async (args) => {
     expect(await ops(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
   })
 })

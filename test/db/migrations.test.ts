@@ -45,7 +45,7 @@ describe('migrations of an empty database', () => {
     expect(await migrate(database.url)).toEqual([])
   })
 
-  test('ignores migrations of newer versions, so that an older instance continues to work', async () => {
+  test('ignores migrations from newer versions, so that an older instance continues to work', async () => {
     await pool.query("insert into schema_migrations (name, run_on) values ('9999_from_the_future', now())")
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])

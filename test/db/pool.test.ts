@@ -68,7 +68,7 @@ it('the connection pool closes idle connections if a transaction’s connection 
   }
 })
 
-it('the connection pool reports a transaction that waits too long for a lock as an outage, and leaves the idle connections open', async () => {
+it('the connection pool reports a transaction that waits too long for a lock as an outage, and leaves idle connections open', async () => {
   const database = await createTestDatabase()
   // As src/operator/deploy/roles.sql sets it for the service, and less than the limit of a query.
   const url = `${database.url}?options=-clock_timeout=200ms`
@@ -86,7 +86,7 @@ it('the connection pool reports a transaction that waits too long for a lock as 
   }
 })
 
-it('the connection pool reports a transaction as an outage if the process was paused until PostgreSQL terminated it', async () => {
+it('the connection pool reports a transaction as an outage if PostgreSQL terminated the transaction while the process was paused', async () => {
   const database = await createTestDatabase()
   const url = `${database.url}?options=-cidle_in_transaction_session_timeout=100ms`
   const pool = createPool({ url, size: 1, log: { warn: () => undefined } })

@@ -79,7 +79,7 @@ describe.skipIf(!hasPgbouncer())('PgBouncer without support for prepared stateme
     return pools as [typeof pool, typeof pool]
   }
 
-  it('/readyz names the option from the first request on if PgBouncer does not support prepared statements', async () => {
+  it('/readyz names DATABASE_PREPARED_STATEMENTS from the first request on if PgBouncer does not support prepared statements', async () => {
     for (const db of await pooled(true)) {
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')

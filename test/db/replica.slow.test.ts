@@ -115,7 +115,7 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toEqual({ status: 200, utrs: ['1'], respondedBy: 'replica' })
   })
 
-  it('lists all imported rows once the import command has finished, however far the replica lagged behind', async () => {
+  it('lists all imported rows once the import command has finished, however far the replica lags behind', async () => {
     await pauseReplay()
     const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},1000.00,2,BRN2,SUCCESS,2026-01-05T00:00:00Z\n`
     const importing = runOps(urls.url, ['settlements', 'import', '-'], csv, { DATABASE_READ_URL: urls.replicaUrl })

@@ -174,7 +174,7 @@ describe('the service’s role', () => {
     })
   })
 
-  it('the service’s role detects a deadlock before its lock timeout, so that the second attempt is stored', async () => {
+  it('the service’s role detects a deadlock before its lock timeout, so that the service stores the second attempt', async () => {
     const { rows } = await asService(
       `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock,
               current_setting('client_connection_check_interval') as gone`,

@@ -70,7 +70,7 @@ describe('calls during a running batch', () => {
 })
 
 describe('failed batches', () => {
-  it('a failed batch fails each of its calls, but no later call', async () => {
+  it('a failed batch fails each of its own calls but no later call', async () => {
     const lost = new Error('Connection terminated unexpectedly')
     const { call, first, release } = newBatches((items) => items.some(({ name }) => name === 'lost') && lost)
     await begun()

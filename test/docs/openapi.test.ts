@@ -301,7 +301,7 @@ describe('pages below /docs', () => {
     }
   })
 
-  it('a chapter links to the previous and the next chapter of its guide', async () => {
+  it('a chapter links to the previous and the next chapter of the same guide', async () => {
     const chapters = chaptersOf('merchant')
     for (const [index, chapter] of chapters.entries()) {
       const { text } = await request('GET', `/docs/${chapter}`)

@@ -13,7 +13,7 @@ const ALERTS = RULES.split(/^ {6}- alert: /m)
 const HEADINGS = ['## Impact', '## Checks', '## Fix', '## When it resolves']
 
 describe('every alert has a page', () => {
-  it('the tests of alert pages read all rules of alerts.yml', () => {
+  it('the tests for alert pages read all rules of alerts.yml', () => {
     expect(ALERTS.length).toBe(RULES.match(/alert:/g)?.length)
     expect(ALERTS.length).toBeGreaterThan(20)
   })

@@ -36,7 +36,7 @@ it('the service returns the last error once a request has waited for the databas
   await expect(waitForDatabase(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
-it('the service queries the database once for a request that may not wait', async () => {
+it('the service queries the database only once for a request that may not wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   await expect(waitForDatabase({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })

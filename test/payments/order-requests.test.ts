@@ -95,7 +95,7 @@ describe('checkPaymentStatus', () => {
     })
   })
 
-  it('checkPaymentStatus returns PENDING for an unpaid order until 10 minutes after expiry, then FAIL', async () => {
+  it('checkPaymentStatus returns PENDING for an unpaid order until 10 minutes after expiry, and then returns FAIL', async () => {
     const pending = { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
     const { orderId } = (await create()).body.data
     expect((await check(orderId)).body).toEqual(pending)

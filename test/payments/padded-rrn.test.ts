@@ -54,7 +54,7 @@ describe('an RRN that a report pads with zeros to 16 digits', () => {
     },
   )
 
-  it('the service accepts a padded RRN for no second order', async () => {
+  it('the service accepts a padded RRN for no more than one order', async () => {
     const [rrn, first, second] = [newUtr(), await createOrder(service, merchant), await createOrder(service, merchant)]
     expect((await notify(service, notification(first, { UTR: rrn }))).status).toBe(200)
     expect((await notify(service, notification(second, { UTR: `0000${rrn}` }))).status).toBe(409)

@@ -158,7 +158,7 @@ it('the service returns 401 for a wrong secret, and for a key revoked during the
   for (const { status } of await responses) expect(status).toBe(401)
 })
 
-it('the stopping service returns 503 to waiting calls immediately and exits with code 0', async () => {
+it('the service returns 503 to waiting calls immediately when stopped, and exits with code 0', async () => {
   proxy.cut('refused')
   const result = checkStatus(unseenKey())
   await sleep(500)

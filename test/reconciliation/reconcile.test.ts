@@ -506,7 +506,7 @@ describe('ops reconcile', () => {
     [['--from', '2026-01-01', '--to', '2027-01-02'], 'the period must be at most 366 days'],
     [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be an existing day.*; --to must be an existing day/],
     [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give either --json or --csv'],
-  ])('ops reconcile rejects %j', async (args, message) => {
+  ])('ops reconcile rejects the arguments %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)

@@ -172,7 +172,7 @@ describe('deductions without a payment', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [] })
   })
 
-  it('reconcile does not match a line with either of two refunds of its amount', async () => {
+  it("reconcile does not match a line with either of two refunds of the line's amount", async () => {
     await refundEach([50, WEDNESDAY], [50, WEDNESDAY])
     await settle('D1', at(THURSDAY), { amount: '-50' })
     expect(await kindsOf()).toEqual(['refund not deducted', 'refund not deducted', 'reversal'])
@@ -206,7 +206,7 @@ describe('several deductions without a payment', () => {
     expect(await report()).toMatchObject({ differences: [], sums: { carried: 0 } })
   })
 
-  it("reconcile excludes a refund netted in its payment's own line from the deduction of a bank day", async () => {
+  it("reconcile excludes a refund netted in a payment's own line from the deduction of a bank day", async () => {
     await refunds(50, 60)
     const orderId = await pay('P9', at(THURSDAY))
     await refund({ orderId, utr: 'P9', rupees: 70 }, at(THURSDAY), at(THURSDAY))
@@ -282,7 +282,7 @@ describe('payouts by totals', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('reconcile does not reduce a total by a refund that is netted in the line of its payment', async () => {
+  it("reconcile does not reduce a total by a refund that is netted in the payment's own line", async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
@@ -349,7 +349,7 @@ describe('duplicate payments', () => {
     expect(await report()).toMatchObject({ differences: [], sums })
   })
 
-  it('reconcile balances once the bank deducts the refund of a settled duplicate payment', async () => {
+  it('reconcile balances once the bank deducts the refund for a settled duplicate payment', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await settle('P1', at(THURSDAY))

@@ -121,7 +121,7 @@ it.each([
   expect(await refundsOf(orderId)).toEqual([])
 })
 
-it('the service includes an acquirer’s own refund in the refunded sum of its payment', async () => {
+it('the service includes an acquirer’s own refund in the refunded sum of the refunded payment', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   await sendReport(orderId, utr, unique('own'))
@@ -143,7 +143,7 @@ it('the service stores an acquirer’s own refunds of one payment up to the numb
   expect(await refundsOf(orderId)).toHaveLength(100)
 })
 
-it('the service stores no exception for an acquirer’s own refund that exceeds the payment but failed, since no money has moved', async () => {
+it('the service stores no exception for an acquirer’s own failed refund that exceeds the payment, because no money has moved', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   await sendReport(orderId, utr, unique('own'))

@@ -53,7 +53,7 @@ const expectRejection = async (response: ReturnType<typeof requestRefund>, statu
 }
 
 describe('refundPayment with valid fields', () => {
-  it('refunds a part of a payment, and the rest if no amount is sent, by either id of the order', async () => {
+  it('refunds a part of a payment, or the remaining amount if no amount is sent, by either id of the order', async () => {
     const { order_id, orderId, UTR } = await paidOrder()
     const part = await requestRefund({ order_id, refund_id: `${order_id}-1`, amount: '50' })
     expect([part.status, part.body]).toEqual([
@@ -138,7 +138,7 @@ describe('checkRefundStatus', () => {
     expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
   })
 
-  it('checkRefundStatus returns 404 for refunds of other merchants, and for the service’s own id of a refund', async () => {
+  it('checkRefundStatus returns 404 for another merchant’s refund, and for the service’s own refund id', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await requestRefund({ order_id, refund_id })).body
@@ -265,7 +265,7 @@ describe('refundPayment with 404 or 409', () => {
     await expectRejection(requestRefund({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
   })
 
-  it('rejects a used refund_id with other fields', async () => {
+  it('rejects a used refund_id that is sent again with other fields', async () => {
     const { order_id } = await paidOrder()
     const second = await paidOrder()
     const refund_id = unique('R-')
@@ -275,7 +275,7 @@ describe('refundPayment with 404 or 409', () => {
     }
   })
 
-  it('rejects the 101st refund of a payment, including failed refunds', async () => {
+  it('rejects the 101st refund of a payment, and counts failed refunds', async () => {
     const { order_id, orderId } = await paidOrder()
     const first = unique('R-')
     await requestRefund({ order_id, refund_id: first, amount: '1' })
@@ -317,7 +317,7 @@ describe('concurrent refunds', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('never refunds more than was paid in concurrent partial refunds of one payment', async () => {
+  it('never refunds more than the paid amount in concurrent partial refunds of one payment', async () => {
     const { order_id, orderId } = await paidOrder()
     const responses = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>

@@ -112,7 +112,7 @@ describe('an accepted fetchSettlementList', () => {
     expect([status, body]).toEqual([200, { status: true, statusCode: 200, msg: 'No settlements found', data: [] }])
   })
 
-  it('fetchSettlementList accepts a range from the first day of the calendar to the last', async () => {
+  it('fetchSettlementList accepts a range from the first to the last day of the calendar', async () => {
     expect((await list('01-01-0001', '31-12-9999')).status).toBe(200)
   })
 })
@@ -146,7 +146,7 @@ describe('a rejected fetchSettlementList', () => {
   })
 
   it.each(['P 1', 'x'.repeat(65), 'P\u00e9'])(
-    'fetchSettlementList rejects the malformed pid and mid %j with 400 and states the rule',
+    'fetchSettlementList rejects the malformed pid and mid %j with 400 and states the rule for both fields',
     async (id) => {
       const rule = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
       const { body } = await post(

@@ -290,7 +290,7 @@ describe('a row with a negative amount', () => {
     },
   )
 
-  it("settlements import stores a negative row under its payment's UTR with a suffix, before or after the payment's row, in any batch", async () => {
+  it("settlements import stores a negative row under the payment's UTR with a suffix, before or after the payment's row, in any batch", async () => {
     const mid = await newMid()
     const many = manyLines(mid, BATCH_ROWS)
     const csv = file(back(mid, 'U9999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
@@ -338,7 +338,7 @@ describe('a row with a negative amount', () => {
     expect(await load(file(failed))).toEqual({ inserted: 0, unchanged: 0, updated: 1 })
   })
 
-  it('settlements import reports invalid negative rows by line number, together with the errors of other rows', async () => {
+  it('settlements import reports invalid negative rows by line number, together with errors in other rows', async () => {
     const mid = await newMid()
     const long = 'U'.repeat(34)
     const lines = [

@@ -145,7 +145,7 @@ describe('ops settlements imports and undo', () => {
   })
 })
 
-it('settlements import stores every version of a settlement, so that its state at any past time can be read', async () => {
+it("settlements import stores every version of a settlement, so that reports can read the settlement's state at any past time", async () => {
   const at = (day: number) => new Date(Date.UTC(2026, 1, day))
   const known = async (moment: Date) => {
     const { rows } = await db.query<{ row: string[] }>(

@@ -214,7 +214,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
 
-  it('settlements import rejects a layout of bank statements', async () => {
+  it('settlements import rejects a layout for bank statements', async () => {
     const columns = { day: 'Date', reference: 'Narration', amount: 'Amount' }
     const layout = await newLayout(columns, '--date', 'dd/mm/yyyy')
     const { code, stderr } = await imported(layout, 'Date,Narration,Amount\n06/08/2026,NEFT,100\n')
@@ -345,12 +345,12 @@ describe('the date format of a layout', () => {
 
 describe('a field', () => {
   it.each(['Wed, 18 Nov 2026', 'Nov 31, 2026', '31/11/2026', '18th Novemver 2026', '2026-11-31T10:00:00Z', '########'])(
-    'the file parser recognizes %s as an attempted date',
+    'the file parser recognises %s as an attempted date',
     (text) => expect(isLikeDay(text)).toBe(true),
   )
 
   it.each(['', 'Total', '10,000.00', '1,450.50', 'Generated On: 01-SEP-2026', 'Wednesday', 'Nov'])(
-    'the file parser does not recognize %s as a date',
+    'the file parser does not recognise %s as a date',
     (text) => expect(isLikeDay(text)).toBe(false),
   )
 

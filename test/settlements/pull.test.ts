@@ -158,7 +158,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toEqual([])
   })
 
-  it('settlements pull changes nothing when repeated, and can be undone', async () => {
+  it('settlements pull changes nothing when repeated, and settlements undo reverts the pull', async () => {
     const order = await payOrder()
     const events = [of(order, 'PAYMENT'), of(order, 'REFUND', {}, arn('ARN2'))]
     await pullPages(events)

@@ -276,7 +276,7 @@ describe('a long list in progress', () => {
     await lists.end()
   })
 
-  it('cuts off a long list in progress when its reader reads nothing for a whole window', async () => {
+  it('cuts off a long list in progress when the reader reads nothing for a whole time window', async () => {
     stopLooks()
     const response = await send(await newPartner(service.db, mid), LONG_LIST)
     expect(response.statusCode).toBe(200)

@@ -79,7 +79,7 @@ describe('a long settlement list', () => {
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000000300000'])
   })
 
-  it('streams four long settlement lists to their end concurrently while payments continue', async () => {
+  it('streams four long settlement lists completely and concurrently while payments continue', async () => {
     let reading = true
     const twoDays = { s_date: '01-01-2025', e_date: '02-01-2025' }
     const lists = Promise.all(partners.map(async (partner) => readAll(await requestList(twoDays, partner)))).finally(

@@ -126,7 +126,7 @@ describe('a complete statement', () => {
     expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
-  it("statements import prints lines, credits, debits and closing balance, to compare with the bank's summary", async () => {
+  it("statements import prints lines, credits, debits and closing balance for comparison with the bank's summary", async () => {
     const merchant = await newMerchantAt()
     const file = statement([
       ...merchant.payouts.map(lineOf),
@@ -355,7 +355,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(secondIs('taken back'))
   })
 
-  it('reconcile payouts ignores the same amount under another reference once the days for the transfer have passed', async () => {
+  it('reconcile payouts ignores the same amount under another reference after the days allowed for the transfer', async () => {
     const merchant = await newMerchantAt()
     await imported(
       [merchant.mid],
@@ -471,7 +471,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
-  it('reconcile payouts reports "not known" for a payout listed after its statement lines were deleted, until the statement is imported again', async () => {
+  it('reconcile payouts reports "not known" for a payout listed after its statement lines were deleted, until a new import of the statement', async () => {
     const merchant = { ...(await newMerchantAt()), mid: (await newMerchant(db)).mid }
     const lines = merchant.payouts.filter((_, index) => index !== 1).map(lineOf)
     await imported([merchant.mid], statement(lines))
@@ -566,7 +566,7 @@ describe('lines of a statement', () => {
     expect(stderr).toMatch(/line 3: the balance does not follow/)
   })
 
-  it("statements import finds the payout's reference next to a reference of zeros", async () => {
+  it("statements import finds the payout's reference next to a reference that consists of zeros", async () => {
     const merchant = await newMerchantAt()
     await imported(
       [merchant.mid],

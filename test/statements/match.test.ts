@@ -114,7 +114,7 @@ describe('ops statements match', () => {
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
 
-  it("statements match compares a line with the transfer's total, including adjustments that pull reports", async () => {
+  it("statements match compares a line with the transfer's total, including adjustments from settlements pull", async () => {
     const { mid, second, file } = await newMerchantAt()
     await addPayout(mid, { ...second, rupees: 10 })
     await db.query(`update settlements set account = 'cashfree' where mid = $1`, [mid])
@@ -133,7 +133,7 @@ describe('ops statements match', () => {
     expect(await match(1, 2, ...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(reason) })
   })
 
-  it('statements match rejects a debit, and a payout to another merchant', async () => {
+  it('statements match rejects a debit, and rejects a payout to another merchant', async () => {
     const [{ mid, file }, other] = [await newMerchantAt(), await newMerchantAt()]
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is not a stored credit/)

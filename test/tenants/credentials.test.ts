@@ -101,7 +101,7 @@ describe('secrets', () => {
 })
 
 describe('valid keys without access to the merchant', () => {
-  it('returns the same 403 for another merchant, for a merchant that does not exist, and for a partner’s key', async () => {
+  it('returns the same 403 for another merchant’s mid, for an unknown mid, and for a partner’s key', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const responses = [

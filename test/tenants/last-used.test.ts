@@ -45,7 +45,7 @@ describe('day of a key’s last use', () => {
     expect(await lastUsed(partner.key)).toBe('2026-04-01')
   })
 
-  it('never moves a key’s day of last use back, even if the clock of another instance is behind', async () => {
+  it('never moves the day of a key’s last use back, even if the clock of another instance is behind', async () => {
     service.clock.set('2026-04-05T06:00:00Z')
     await use()
     await expect.poll(() => lastUsed()).toBe('2026-04-05')
@@ -58,7 +58,7 @@ describe('day of a key’s last use', () => {
     expect(await lastUsed()).toBe('2026-04-05')
   })
 
-  it('does not change the key’s day of last use after a wrong secret', async () => {
+  it('does not change the day of a key’s last use after a wrong secret', async () => {
     const other = await newKey(service.db, { mid })
     expect(await use({ ...other, secretKey: 'sk_wrong' })).toBe(401)
     const right = await newKey(service.db, { mid })
@@ -67,7 +67,7 @@ describe('day of a key’s last use', () => {
     expect(await lastUsed(other)).toBeNull()
   })
 
-  it('writes a key’s day of last use once a day, however many requests arrive', async () => {
+  it('writes the day of a key’s last use once a day, however many requests arrive', async () => {
     service.clock.set('2026-05-01T06:00:00Z')
     const written = vi.spyOn(service.pools.due, 'query')
     const updates = () => written.mock.calls.filter(([sql]) => String(sql).includes('last_used_on'))

@@ -248,7 +248,7 @@ describe('a webhook', () => {
   })
 })
 
-it('a webhook formats an amount with paise as createPaymentIntent does', async () => {
+it('createPaymentIntent and webhooks format an amount with paise in the same way', async () => {
   await addWebhook()
   await createMerchants(service.db).update(mid, { input: 'shop' })
   const orderId = await newOrder({ amount: '588.82' })

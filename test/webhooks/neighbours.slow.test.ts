@@ -118,7 +118,7 @@ it('the service delivers a webhook once even if its scheduled time has microseco
   expect(receiver.to('/fine')).toHaveLength(2)
 })
 
-it('the service resends a return-URL callback by its id, for any merchant', async () => {
+it('the service resends a return-URL callback by the callback’s id, for any merchant', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
