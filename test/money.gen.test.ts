@@ -23,7 +23,7 @@ describe('a merchant’s maximum amount', () => {
   const takes = (schema: { safeParse: (value: unknown) => { success: boolean } }, value: unknown) =>
     schema.safeParse(value).success
 
-  it('accepts amounts up to the merchant’s maximum and none above, in whole rupees and with paise', () => {
+  it('accepts amounts up to the merchant’s maximum and rejects larger amounts, in whole rupees and with paise', () => {
     const least = fc.integer({ min: 1, max: HIGHEST_MAX_RUPEES })
     const near = (max: number) =>
       fc.oneof(fc.integer({ min: 0, max: 1_000_000 }), fc.integer({ min: Math.max(0, max - 12), max: max + 12 }))

@@ -248,7 +248,7 @@ describe('a failed call to PhonePe', () => {
 })
 
 describe('the login to PhonePe', () => {
-  it('shares one PhonePe token among all calls, renews the token from half of the token’s lifetime, and uses it until a renewal succeeds', async () => {
+  it('shares one PhonePe token among all calls, and uses the token until a renewal after half of its lifetime succeeds', async () => {
     const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS })
     const of = await newPhonepeMerchant(fresh)
     const createAt = async () => (await post(fresh.app, CREATE, intentFields(of.mid), of.key)).status

@@ -18,7 +18,7 @@ describe('default limits', () => {
     expect(inserts.waitingMs).toBeLessThan(response.ms)
   })
 
-  it('the default limits stop a long list within 5 s after its key is revoked or its link is removed', () => {
+  it('the default limits stop a long list within 5 s after the key is revoked or the partner link is removed', () => {
     const lookUpMs = database.connectTimeoutMs + database.queryTimeoutMs
     expect(lookUps.cachedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })

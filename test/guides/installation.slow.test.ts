@@ -184,7 +184,7 @@ describe('an installation without Docker according to the operator manual', () =
   })
 
   it.runIf(postgres && has('openssl', { mustHave: true }))(
-    'the guide’s TLS parameters connect to PostgreSQL only if the certificate authority and the host match',
+    'the service connects to PostgreSQL over TLS with the guide’s parameters only if the certificate authority and the host match',
     { timeout: TIMEOUT_MS },
     async () => {
       const directory = mkdtempSync(join(tmpdir(), 'upi-payments-tls-'))

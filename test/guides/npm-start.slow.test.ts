@@ -60,7 +60,7 @@ describe('npm start', () => {
     expect(misconfigured.said()).toContain('Rejected: No matching signature found')
   })
 
-  it('server.mjs from the guide ships an order once if the customer closes the tab and webhooks are repeated and reordered', {
+  it('server.mjs from the guide ships an order once, even if the customer closes the tab and webhooks are repeated and reordered', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const port = await freePort()

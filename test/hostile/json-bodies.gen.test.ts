@@ -106,7 +106,7 @@ describe('JSON body', () => {
 })
 
 describe('a repeated JSON field', () => {
-  it('rejects a repeated JSON field by name, however the name is escaped and whatever is in between', async () => {
+  it('rejects a repeated JSON field and names the field, however the name is escaped and whatever separates the repeats', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
         const formatted = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name

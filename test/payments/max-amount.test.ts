@@ -151,7 +151,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect(settled.data).toMatchObject([{ amount: '500000.00', UTR: 'SETTLED500000' }])
   })
 
-  it('the operator confirms and finds a payment of ₹4,99,999.99', async () => {
+  it('ops confirms and finds a payment of ₹4,99,999.99', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000, input: 'shop' })
     const { orderId } = (await sendForm(merchant, { amount: '499999.99' })).body.data
     const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', ...args])

@@ -196,7 +196,7 @@ describe('a payment of 588.82', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +₹588\.82$/m)
   })
 
-  it('the operator confirms a payment of 588.82, and imports the payment from a daily transaction report', async () => {
+  it('ops confirms a payment of 588.82, and imports the payment from a daily transaction report', async () => {
     const [confirmed, listed] = await Promise.all(
       [1, 2].map(async () => (await create({ amount: '588.82' })).body.data),
     )

@@ -185,7 +185,7 @@ describe('a payment that only the daily transaction report contains, after its o
     expect(await failureReportedAt(order)).toEqual(first)
   })
 
-  it('checkPaymentStatus responds even if the time of its FAIL response cannot be stored', async () => {
+  it('checkPaymentStatus responds even if the service cannot store the time of the FAIL response', async () => {
     const order = await givenUp()
     end()
     await service.db.query(

@@ -211,7 +211,7 @@ describe('search for UTRs of two merchants', () => {
     )
   })
 
-  it('the search for UTRs of two merchants stops after the statement in progress when its instance is stopped', async () => {
+  it('the search for UTRs of two merchants stops after the statement in progress when the instance stops', async () => {
     const stored = newUtr()
     const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
     const sent: string[] = []

@@ -238,7 +238,7 @@ describe('refunds without a deduction', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it("reconcile does not count a refund netted in the payment's own line as the deduction of a later refund", async () => {
+  it("reconcile does not count a refund netted in a payment's own line as the deduction of a later refund", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })

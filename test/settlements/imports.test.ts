@@ -62,8 +62,8 @@ async function stored() {
 
 describe('ops settlements imports and undo', () => {
   it.each([
-    ['of one batch', 901, '100000000000'],
-    ['of two batches', 19_000, '8876543210'],
+    ['in one batch', 901, '100000000000'],
+    ['in two batches', 19_000, '8876543210'],
   ])('settlements import rejects a file whose amounts %s add up to more than 2^53 paise', async (_, rows, amount) => {
     const lines = Array.from({ length: rows }, (_, index) => line(`BIG${index}`, { amount }))
     await expect(load(file(...lines))).rejects.toMatchObject({
