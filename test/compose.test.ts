@@ -11,7 +11,7 @@ const COMPOSE = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
 const serviceText = (name: string) =>
   new RegExp(`^ {2}${name}:\n[\\s\\S]*?(?=^ {0,2}[\\w-]+:)`, 'm').exec(COMPOSE)?.[0] ?? ''
 
-it('docker-compose.yml publishes the instance’s ports, or only the balancer’s with API_REPLICAS', () => {
+it('docker-compose.yml publishes the instance’s ports, or only the balancer’s ports if API_REPLICAS is set', () => {
   const published = COMPOSE.match(/^ {4}ports: .*$/gm)?.map((line) => line.trim())
   expect(published).toEqual([
     expect.stringMatching(/^ports: &ports /),
@@ -26,7 +26,7 @@ it('docker-compose.yml publishes the instance’s ports, or only the balancer’
   for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
 })
 
-it('docker-compose.yml passes every setting to the service under its own name', () => {
+it('docker-compose.yml passes every setting to the service under the setting’s own name', () => {
   const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
   const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
@@ -50,14 +50,14 @@ it('docker-compose.yml configures PostgreSQL connections for 8 instances and 20 
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
 
-it('docker-compose.yml mounts the current folder read-only into ops alone, as its working directory', () => {
+it('docker-compose.yml mounts the current folder read-only only into ops, as the working directory of ops', () => {
   expect(COMPOSE.match(/\/files.*$/gm)).toEqual(["/files:ro']", '/files'])
   expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
 })
 
 const systemdText = (name: string) => readFileSync(join(ROOT, 'src/operator/deploy', name), 'utf8')
 
-it('docker-compose.override.yml sends the logs of every service but ops to journald', () => {
+it('docker-compose.override.yml sends the logs of every service except ops to journald', () => {
   const [, services = ''] = COMPOSE.split(/^services:$/m)
   const names = [...(services.split(/^volumes:$/m)[0] ?? '').matchAll(/^ {2}([\w-]+):$/gm)].map(([, name]) => name)
   const logged = names.filter((name) => !['published', 'published-by-balancer', 'ops'].includes(name as string))

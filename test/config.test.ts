@@ -24,7 +24,7 @@ describe('the configuration', () => {
     })
   })
 
-  it('DATABASE_PREPARED_STATEMENTS accepts on and off, for the service and for ops', () => {
+  it('the setting DATABASE_PREPARED_STATEMENTS accepts on and off, for the service and for ops', () => {
     const off = { DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'off' }
     expect([readConfig(off), readDatabaseConfig(off)].map((one) => one.preparedStatements)).toEqual([false, false])
     expect(() => readDatabaseConfig({ DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'no' })).toThrow(
@@ -32,7 +32,7 @@ describe('the configuration', () => {
     )
   })
 
-  it('the service reports every invalid variable at start in one error without values', () => {
+  it('the service reports every invalid setting at startup in one error without the invalid values', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
       'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
@@ -40,7 +40,7 @@ describe('the configuration', () => {
     expect(read).not.toThrow('SENT')
   })
 
-  it('the service does not start without DATABASE_URL, nor in production without PUBLIC_URL', () => {
+  it('the service does not start without DATABASE_URL, or in production without PUBLIC_URL', () => {
     expect(() => readConfig({ NODE_ENV: 'production', PUBLIC_URL: 'https://pay.example.in' })).toThrow(
       'DATABASE_URL is required',
     )
@@ -57,12 +57,12 @@ describe('the configuration', () => {
     expect(readConfig(plain).warnings).toEqual([])
   })
 
-  it('RATE_LIMIT_PER_SECOND defaults to 1,000', () => {
+  it('the setting RATE_LIMIT_PER_SECOND defaults to 1,000', () => {
     expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })
 
-  it('the service accepts SANDBOX=on outside production and does not start with it in production', () => {
+  it('the service starts with SANDBOX=on outside production but not in production', () => {
     // HOST and PUBLIC_URL have the values that docker-compose.yml passes.
     const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
     const sandbox = (NODE_ENV: string, SANDBOX: string) => readConfig({ ...compose, NODE_ENV, SANDBOX }).sandbox
@@ -87,7 +87,7 @@ describe('the configuration', () => {
     ['PhonePe', 'PHONEPE_API_URL', 'https://api-preprod.phonepe.com/apis/pg-sandbox'],
     ['Setu', 'SETU_API_URL', 'https://umap-uat-core.setu.co'],
   ])(
-    'the service does not start with the sandbox of %s in production, however its host is written',
+    'the service does not start with the sandbox host of %s in production, however the host is written',
     (_name, variable, url) => {
       const account = {
         ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },
@@ -126,7 +126,7 @@ describe('the configuration', () => {
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
-  it('the service accepts PhonePe with or without a webhook user, and rejects PhonePe’s sandbox in production', () => {
+  it('the service accepts PhonePe settings with or without a webhook user, and rejects PhonePe’s sandbox in production', () => {
     const account = {
       PHONEPE_CLIENT_ID: 'client',
       PHONEPE_CLIENT_VERSION: '2',
@@ -171,7 +171,7 @@ describe('the configuration', () => {
     for (const id of ['cli\nent', 'cli ent', 'ग्राहक']) expect(() => read(id)).toThrow(/^CASHFREE_CLIENT_ID must be/)
   })
 
-  it('docker-compose.yml runs in production by default, and as a sandbox with SANDBOX=on and NODE_ENV=development', () => {
+  it('docker-compose.yml starts the service in production by default, and as a sandbox with SANDBOX=on and NODE_ENV=development', () => {
     const compose = readFileSync(join(import.meta.dirname, '../docker-compose.yml'), 'utf8')
     const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
     expect(api).toMatch(/ NODE_ENV: \$\{NODE_ENV:-production\}\n/)
@@ -189,7 +189,7 @@ describe('the configuration', () => {
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
 
-  it('TRUST_PROXY accepts complete addresses and networks, and rejects abbreviated or malformed ones', () => {
+  it('TRUST_PROXY accepts complete addresses and networks, and rejects abbreviated or malformed addresses and networks', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
@@ -203,7 +203,7 @@ describe('the configuration', () => {
     ['SETU_NOTIFICATION_SECRETS', 'must be one or more secrets of 20 to 50 letters and digits'],
     ['CASHFREE_CLIENT_SECRET', 'must be one or more secrets without spaces'],
     ['PHONEPE_WEBHOOK_PASSWORD', 'must be one or more passwords without spaces'],
-  ])('the error of %s says once that commas separate the values', (name, rule) => {
+  ])('the error for %s states once that commas separate the values', (name, rule) => {
     expect(() => readConfig({ DATABASE_URL, [name]: 'first,two words' })).toThrow(
       new RegExp(`^${name} ${rule}, separated by commas$`, 'm'),
     )
@@ -266,7 +266,7 @@ describe('the configuration', () => {
     },
   )
 
-  it('PUBLIC_URL accepts a path, and its trailing slash is removed', () => {
+  it('the configuration accepts a path in PUBLIC_URL and removes the trailing slash', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
     expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')
     expect(publicUrl('https://pay.example.in')).toBe('https://pay.example.in')

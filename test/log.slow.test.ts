@@ -21,7 +21,7 @@ const statusOf = (port: number, path: string) =>
   )
 
 describe.skipIf(!existsSync('/dev/full'))('log on a full disk', () => {
-  it('a log on a full disk stops neither requests nor the shutdown of the service', async () => {
+  it('the service handles requests and shuts down although the disk for its log is full', async () => {
     const port = await freePort()
     const child = spawn(process.execPath, ['--import', 'tsx', 'src/server.ts'], {
       cwd: ROOT,

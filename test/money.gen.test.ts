@@ -23,7 +23,7 @@ describe('a merchant’s maximum amount', () => {
   const takes = (schema: { safeParse: (value: unknown) => { success: boolean } }, value: unknown) =>
     schema.safeParse(value).success
 
-  it('accepts amounts up to the merchant’s maximum and none above, in whole rupees and with paise', () => {
+  it('accepts amounts up to the merchant’s maximum and rejects larger amounts, in whole rupees and with paise', () => {
     const least = fc.integer({ min: 1, max: HIGHEST_MAX_RUPEES })
     const near = (max: number) =>
       fc.oneof(fc.integer({ min: 0, max: 1_000_000 }), fc.integer({ min: Math.max(0, max - 12), max: max + 12 }))
@@ -47,7 +47,7 @@ describe('a merchant’s maximum amount', () => {
 })
 
 describe('an amount from 1.00 to 500000.00 rupees', () => {
-  it('an amount is parsed unchanged from each of its formats', () => {
+  it('the service parses an amount unchanged from each of its formats', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const asJson = JSON.stringify(toJsonNumber(amount))
@@ -74,7 +74,7 @@ describe('an amount from 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('an amount is formatted with its exact digits, never with those of a float', () => {
+  it('the service formats an amount with its exact digits, never with the digits of a float', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const digits = String(amount)
@@ -87,7 +87,7 @@ describe('an amount from 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('an amount in whole rupees is parsed as the same paise, whether or not the merchant may send paise', () => {
+  it('the service parses an amount in whole rupees as the same paise, whether or not the merchant may send paise', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
         for (const value of [`${rupees}${decimals}`, `00${rupees}${decimals}`, rupees]) {

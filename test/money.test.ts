@@ -27,7 +27,7 @@ it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999
   },
 )
 
-it('the service applies the interface’s maximum amount unless another one is set', () => {
+it('the service applies the interface’s maximum amount unless another maximum is set', () => {
   const rejected = (schema: ReturnType<typeof orderAmount | typeof lenientAmount>) =>
     schema.safeParse('100000.01').error?.issues[0]?.message
   expect(rejected(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
@@ -39,7 +39,7 @@ it('the service applies the interface’s maximum amount unless another one is s
 })
 
 it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(
-  'the service accepts a refund of %j from a merchant with the input shop',
+  'the service accepts a refund of %j from a merchant with the input setting `shop`',
   (amount) => {
     expect(lenientRefund.safeParse(amount).success).toBe(true)
   },
@@ -59,7 +59,7 @@ it.each([
   '.5',
   0,
   500_000.01,
-])('the service rejects a refund of %j from a merchant with the input shop', (amount) => {
+])('the service rejects a refund of %j from a merchant with the input setting `shop`', (amount) => {
   expect(lenientRefund.safeParse(amount).success).toBe(false)
 })
 
@@ -71,7 +71,7 @@ it.each([
   [10_000_000, '₹1,00,000'],
   [50_000_000, '₹5,00,000'],
   [9_999_999, '₹99,999.99'],
-])('the service formats %i paise for people as %s', (amount, text) => {
+])('the service formats %i paise as %s for people', (amount, text) => {
   expect(toIndianText(amount)).toBe(text)
 })
 
@@ -81,7 +81,7 @@ it.each([
   [123_456_700, '₹12,34,567.00'],
   [-20_000, '-₹200.00'],
   [999_999_999_999_999, '₹99,99,99,99,99,999.99'],
-])('the service formats a sum of %i paise for people as %s', (paise, text) => {
+])('the service formats a sum of %i paise as %s for people', (paise, text) => {
   expect(toIndianRupees(paise)).toBe(text)
   expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
 })
@@ -96,7 +96,7 @@ it.each([
 })
 
 it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3', '99999999999999'])(
-  'the service rejects the sum %j from an operator, because it could be misread',
+  'the service rejects the sum %j from an operator, because the sum could be misread',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)
   },
@@ -130,6 +130,6 @@ it.each([
   ['paid 4000.00, settled 3000.00: UTR 523504870405', 'paid 4,000.00, settled 3,000.00: UTR 523504870405'],
   // Texts that are not amounts.
   ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
-])('the service formats the rupees of "%s" for people as "%s"', (text, grouped) => {
+])('the service formats the rupees in the text "%s" for people as "%s"', (text, grouped) => {
   expect(groupRupees(text)).toBe(grouped)
 })

@@ -115,8 +115,8 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
   return response.status
 }
 
-describe('acquirer accounts of two merchants at one acquirer', () => {
-  it("creates and pays each merchant's orders at the merchant's own account", async () => {
+describe('two merchants’ acquirer accounts at one acquirer', () => {
+  it("creates and pays each merchant's orders at the merchant's own acquirer account", async () => {
     for (const account of ['acme', 'other'] as const) {
       const merchant = await newMerchantOf(account)
       const orderId = await create(merchant)
@@ -132,7 +132,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     }
   })
 
-  it('rejects a notification signed by one account about another account’s order with 404', async () => {
+  it('returns 404 for a notification that one account signed about another account’s order', async () => {
     const merchant = await newMerchantOf('other')
     const orderId = await create(merchant)
     expect(await notify('acme', { orderId }, SECRETS.acme)).toBe(404)
@@ -144,7 +144,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
   })
 
-  it('labels 503 responses and failed calls by account: own, default or disabled', async () => {
+  it('labels 503 responses and failed calls by acquirer account: own, default or disabled', async () => {
     const [ofOwn, ofDefault] = [await newMerchantOf('other'), await newMerchantOf('other')]
     await service.db.query(`update merchants set acquirer = 'cashfree' where mid = $1`, [ofDefault.mid])
     const failing = async ({ mid, key }: Merchant) => (await post(service.app, CREATE, intentFields(mid), key)).status
@@ -182,7 +182,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     await create(ofOwn)
   })
 
-  it('labels failed payments by acquirer in metrics, without the account name', async () => {
+  it('labels failed payments in metrics with the acquirer but not with the account name', async () => {
     const orderId = await create(await newMerchantOf('acme'))
     await banks.acme.pay(orderId, { outcome: 'failed' })
     const metrics = await service.metrics()
@@ -190,7 +190,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     expect(metrics).not.toContain('cashfree:')
   })
 
-  it('returns 404 at the notification address of an account that does not exist', async () => {
+  it('returns 404 for a notification to an account that does not exist', async () => {
     for (const path of [
       'cashfree/notification/nobody',
       'cashfree/notification',
@@ -202,7 +202,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     }
   })
 
-  it('sends refunds and status checks to the account that created the order, even after the merchant moved to another account', async () => {
+  it('sends refunds and status checks to the acquirer account that created the order, even after the merchant moved to another account', async () => {
     const merchant = await newMerchantOf('acme')
     const orderId = await create(merchant)
     expect((await ops(['merchants', 'update', '--mid', merchant.mid, '--account', 'other'])).code).toBe(0)
@@ -220,7 +220,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     expect(JSON.parse((await ops(['refunds', 'list', '--acquirer', 'cashfree:other'])).stdout)).toEqual([])
   })
 
-  it('accepts notifications signed with either secret during a rotation, and sends calls with the new one', async () => {
+  it('accepts notifications signed with either secret during a rotation, and sends calls with the new secret', async () => {
     const merchant = await newMerchantOf('acme')
     const [first, second] = [await create(merchant), await create(merchant)]
     expect((await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'newer-secret'))).code).toBe(0)
@@ -235,7 +235,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     await create(merchant)
   })
 
-  it('rotate --back restores the earlier secrets without entering them again, and retains both sets', async () => {
+  it('ops accounts rotate --back restores the stored earlier secrets and retains both sets of secrets', async () => {
     const merchant = await newMerchantOf('acme')
     const back = () => ops(['accounts', 'rotate', ...which('acme'), '--back'])
     const none = 'ops: account cashfree:acme has no earlier secrets: it was never rotated, or --finish deleted them\n'
@@ -258,7 +258,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     await create(merchant)
   })
 
-  it('a disabled account creates no links, but its existing orders can still be paid', async () => {
+  it('creates no links at a disabled account, but accepts payments of the account’s existing orders', async () => {
     const merchant = await newMerchantOf('acme')
     const orderId = await create(merchant)
     expect((await ops(['accounts', 'disable', ...which('acme')])).code).toBe(0)
@@ -283,7 +283,7 @@ describe('the command ops accounts', () => {
     expect([checked.code, checked.stderr]).toEqual([1, expect.stringContaining('401')])
   })
 
-  it('ops accounts never shows, audits or stores a secret in plain text, nor the text of an invalid line', async () => {
+  it('ops accounts never shows, audits or stores a secret or an invalid line in plain text', async () => {
     const outputs = [
       await ops(['accounts', 'list']),
       await ops(['accounts', 'add', ...which('bad')], 'CASHFREE_CLIENT_ID=x\nPASSWORD=never-shown'),
@@ -299,7 +299,7 @@ describe('the command ops accounts', () => {
     for (const secret of [SECRETS.acme, SECRETS.other, 'never-shown']) expect(all).not.toContain(secret)
   })
 
-  it('reseal encrypts an account with the new key alone, and /readyz names an account that cannot be decrypted', async () => {
+  it('ops accounts reseal encrypts an account with only the new key, and /readyz names an account that cannot be decrypted', async () => {
     const newer = randomBytes(32).toString('base64')
     const errorsWith = async (keys: string) =>
       JSON.parse((await ops(['accounts', 'list'], '', keys)).stdout).map(({ fault }: { fault: string | null }) => fault)
@@ -314,7 +314,7 @@ describe('the command ops accounts', () => {
     await create(await newMerchantOf('acme'))
   })
 
-  it('reseal does not overwrite a rotation that starts or finishes at the same time', async () => {
+  it('ops accounts reseal does not overwrite a rotation that starts or finishes at the same time', async () => {
     const stored = async () =>
       (await createAcquirerAccounts(service.db).list()).find(({ name }) => name === 'cashfree:acme') as StoredAccount
     for (const rotation of [() => ops(['accounts', 'rotate', ...which('acme')], linesOf('acme')), finish]) {
@@ -334,7 +334,7 @@ describe('the command ops accounts', () => {
     }
   })
 
-  it('ops merchants rejects an account that does not exist or is disabled', async () => {
+  it('ops merchants rejects an acquirer account that does not exist or is disabled', async () => {
     const { mid } = await newMerchantOf('acme')
     const update = (account: string) => ops(['merchants', 'update', '--mid', mid, '--account', account])
     expect((await update('nobody')).stderr).toContain('ops accounts add --account nobody --acquirer cashfree')
@@ -348,7 +348,7 @@ describe('the command ops accounts', () => {
     expect((await update('other')).stderr).toContain('--acquirer must name two different accounts')
   })
 
-  it('a rotation to valid secrets enables an account whose stored secrets are invalid', async () => {
+  it('ops accounts rotate enables an account whose stored secrets are invalid', async () => {
     const lines = (api: string) =>
       `CASHFREE_API_URL=https://${api}/pg\nCASHFREE_CLIENT_ID=x\nCASHFREE_CLIENT_SECRET=of-${api}`
     const config = { acquirers: { direct: [] }, webhooks: { encryptionKeys: ENCRYPTION_KEYS }, production: true }
@@ -378,7 +378,7 @@ describe('the command ops accounts', () => {
     expect((await opened())?.error).toBeUndefined()
   })
 
-  it('the role of the service can read accounts but not change them', async () => {
+  it('the service’s database role can read but not change accounts', async () => {
     const { Pool } = (await import('pg')).default
     const pool = new Pool({ connectionString: asRole(service.databaseUrl, 'upi_service') })
     await expect(pool.query('select name from acquirer_accounts')).resolves.toBeDefined()

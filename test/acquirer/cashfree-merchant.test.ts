@@ -24,7 +24,7 @@ const commands = () => {
   return opsOn(() => service.databaseUrl, [], { CASHFREE_API_URL: apiUrl, ...credentials })
 }
 
-it("a Cashfree merchant's payment, partial refund and settlement reconcile to a balanced ledger", async () => {
+it("reconcile balances a Cashfree merchant's payment, partial refund and settlement", async () => {
   const { mid } = await newCashfreeMerchant(service)
   const key = await newKey(service.db, { mid }, true)
   await newWebhook(service.db, { mid, url: `${receiver.url}/hook` }, service.clock.now())

@@ -5,9 +5,9 @@ import { intentFields, ORDER, post } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
 
 it.each([
-  ['is shown on the pay page and in the QR in the sandbox', true, 200],
-  ['is rejected outside the sandbox', false, 503],
-])('a Cashfree payment link that starts with https %s', async (_what, isSandbox, status) => {
+  ['shows a Cashfree payment link that starts with https on the pay page and in the QR in the sandbox', true, 200],
+  ['rejects a Cashfree payment link that starts with https outside the sandbox', false, 503],
+])('the service %s', async (_what, isSandbox, status) => {
   const { service, bank } = await startServiceBeside({
     ...CASHFREE,
     settings: (bank) => ({ cashfree: { ...cashfreeSettings(bank), isSandbox } }),

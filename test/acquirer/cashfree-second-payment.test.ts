@@ -58,14 +58,14 @@ const ownRefund = (orderId: string, cf_payment_id: string, changes = {}) => ({
   type: 'REFUND_STATUS_WEBHOOK',
 })
 
-it('the service records Cashfree’s automatic refund of a duplicate payment for that payment and resolves its exception', async () => {
+it('the service records Cashfree’s automatic refund of a duplicate payment and resolves the exception of the duplicate payment', async () => {
   const { orderId, second } = await paidTwice()
   expect(await bank.sendEvent(ownRefund(orderId, second.id))).toBe(200)
   expect(await refundsOf(orderId)).toEqual([{ utr: second.rrn, status: 'SUCCESS', amount_paise: 20_000 }])
   expect(await openExceptionsOf(orderId)).toEqual([])
 })
 
-it('the service records a refund created in Cashfree’s dashboard and resolves the exception of its payment', async () => {
+it('the service records a refund created in Cashfree’s dashboard and resolves the exception of the refunded payment', async () => {
   const { orderId, second } = await paidTwice()
   const inDashboard = { refund_id: 'refund_of_asha-1', refund_type: 'MERCHANT_INITIATED', refund_note: 'paid twice' }
   expect(await bank.sendEvent(ownRefund(orderId, second.id, inDashboard))).toBe(200)
@@ -85,22 +85,25 @@ it('the service stores a Cashfree refund with an unknown status as PENDING and l
 it.each([
   ['text', 'refunded'],
   ['a number', 7],
-  ['of zero rupees', { refund_amount: 0 }],
-  ['more than any order may have', { refund_amount: 500_000.01 }],
-])('the service rejects a Cashfree notification whose refund is %s with 400 and stores it', async (_what, changes) => {
-  const { orderId, second } = await paidTwice()
-  const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})
-  const refund = typeof changes === 'object' ? own.data.refund : changes
-  const saved = async () => Number((await service.db.query(UNREADABLE)).rows[0].count)
-  const before = await saved()
-  expect(await bank.sendEvent({ ...own, data: { refund } })).toBe(400)
-  expect(await saved()).toBe(before + 1)
-  expect(await refundsOf(orderId)).toEqual([])
-})
+  ['zero rupees', { refund_amount: 0 }],
+  ['larger than any order', { refund_amount: 500_000.01 }],
+])(
+  'the service returns 400 for a Cashfree notification and stores the notification if the refund is %s',
+  async (_what, changes) => {
+    const { orderId, second } = await paidTwice()
+    const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})
+    const refund = typeof changes === 'object' ? own.data.refund : changes
+    const saved = async () => Number((await service.db.query(UNREADABLE)).rows[0].count)
+    const before = await saved()
+    expect(await bank.sendEvent({ ...own, data: { refund } })).toBe(400)
+    expect(await saved()).toBe(before + 1)
+    expect(await refundsOf(orderId)).toEqual([])
+  },
+)
 
 const UNREADABLE = `select count(*) from payment_exceptions where kind = 'unreadable'`
 
-it('the service does not send the refund of a duplicate payment to Cashfree, which would refund the first payment', async () => {
+it('the service does not send a refund of a duplicate payment to Cashfree, because Cashfree would refund the first payment', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
   const requested = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', createdBy: 'asha' }

@@ -69,8 +69,8 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     ['has no cursor', page(1)],
     ['has an empty cursor', page(1, '')],
     ['has null for a cursor', page(1, null)],
-    ['has no event, and a cursor', page(0, 'c1')],
-    ['has no data, and a cursor', { cursor: 'c9' }],
+    ['has a cursor but no event', page(0, 'c1')],
+    ['has a cursor but no data', { cursor: 'c9' }],
   ])('reads pages with a pause that allows 30 calls per minute, until a page %s', async (_what, last) => {
     const requested = serveRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
     const { pages, pauses } = await read()
@@ -82,12 +82,12 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     )
   })
 
-  it('returns no pages for days without settlements', async () => {
+  it('returns no pages from Cashfree for days without settlements', async () => {
     serveRecon(bank, { data: [] })
     expect(await read()).toEqual({ pages: [], pauses: [] })
   })
 
-  it('accepts a page of 1,000 events, with a longer time limit than other Cashfree calls', async () => {
+  it('accepts a page with 1,000 events, within a longer time limit than for other Cashfree calls', async () => {
     serveRecon(bank, page(1_000))
     bank.nextFaults.recon = [{ afterMs: 300 }]
     const { pages } = await read({ acquirerMs: 200 })
@@ -115,7 +115,7 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     ['500', [{ status: 500 }], 'unavailable'],
     ['401', [{ status: 401 }], 'refused'],
     ['half a page', ['half a body'], 'unavailable'],
-    ['a page that is no JSON', ['no JSON'], 'bad answer'],
+    ['a page that is not JSON', ['no JSON'], 'bad answer'],
     ['a page without fields', ['no fields'], 'bad answer'],
   ])('stops with an error when Cashfree returns %s', async (_what, faults, outcome) => {
     bank.nextFaults.recon = faults
@@ -124,7 +124,7 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
 })
 
 describe('reading an event of Cashfree’s reconciliation', () => {
-  it('converts a PAYMENT event to a settlement line, with numbers as text and text as numbers too', async () => {
+  it('converts a PAYMENT event to a settlement line, whether Cashfree sends values as numbers or as text', async () => {
     const event = {
       event_amount: '200.00',
       event_settlement_amount: number('197.64'),
@@ -148,7 +148,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     })
   })
 
-  it('converts a PAYMENT event with null fee, tax and payout to a settlement line without them', async () => {
+  it('converts a PAYMENT event with null fee, tax and payout to a settlement line without fee, tax and payout', async () => {
     const { line, payoutUtr } = await readOne('PAYMENT', {
       event_details: { event_service_charge: null, event_service_tax: 'null,' },
       settlement_details: { utr: 'null,', settlement_date: null, settlement_initiated_on: '' },
@@ -167,7 +167,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['no fee, formatted as -0.0', -50, -50, number('-0.0'), null, [0, 0]],
     ['a fee that is billed elsewhere', 50, 50, 2, number('0.36'), [0, 0]],
   ])(
-    'converts a deduction with %s to amounts that add up, with fee and tax, to the amount refunded to the customer',
+    'converts a deduction with %s to a settlement line whose amount, fee and tax add up to the customer’s refund',
     async (_what, settled, whole, fee, tax, stored) => {
       const sums = {
         event_settlement_amount: settled,
@@ -183,7 +183,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     },
   )
 
-  it('identifies the settlement line of a refund by the refund’s ARN, otherwise by the event id', async () => {
+  it('identifies the settlement line for a refund by the refund’s ARN, otherwise by the event id', async () => {
     const refund = (arn: unknown) =>
       readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
     expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77' })
@@ -208,13 +208,16 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: number('-1.50') }, 'OTHER_ADJUSTMENT', -1_50],
     ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
     ['\u001b[2J', {}, '?', 200_00],
-  ])('includes an event %j with %j in the sums, without a settlement line', async (type, details, kind, amount) => {
-    const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
-    expect(await readOne(type, { ...nothing, event_details: details })).toEqual({
-      ...{ kind, amount, payoutUtr: kind.includes(' ') ? undefined : 'PGI45406' },
-      paidOutAt: '2026-01-15T10:00:00+05:30',
-    })
-  })
+  ])(
+    'adds the event %j with the fields %j to the sums, but creates no settlement line',
+    async (type, details, kind, amount) => {
+      const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
+      expect(await readOne(type, { ...nothing, event_details: details })).toEqual({
+        ...{ kind, amount, payoutUtr: kind.includes(' ') ? undefined : 'PGI45406' },
+        paidOutAt: '2026-01-15T10:00:00+05:30',
+      })
+    },
+  )
 
   it.each([
     ['event_settlement_amount', number('199.999'), 'must be rupees with at most two decimals'],
@@ -222,7 +225,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['event_service_charge', '2.00001', 'must be rupees with at most two decimals'],
     ['event_amount', number('1e3'), 'must be rupees with at most two decimals'],
     ['event_settlement_amount', null, 'is required with utr'],
-  ])('rejects the whole page if an event’s %s is %j', async (field, value, rule) => {
+  ])('rejects the whole page if the field %s of an event is %j', async (field, value, rule) => {
     const event = reconEvent('PAYMENT', { event_details: { event_id: '4711', [field]: value } })
     const fault = await errorOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([

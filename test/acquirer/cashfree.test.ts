@@ -21,13 +21,13 @@ describe('the signature of a Cashfree notification', () => {
           new Date('2026-11-23T00:00:00Z'),
         )
 
-  it('accepts a published sample signature with any of the configured secrets, at any age', () => {
+  it('accepts a published sample signature of any age with any of the configured secrets', () => {
     expect(check(published)).not.toThrow()
   })
 
   it.each([
-    ['of other bytes of the same JSON', published, at, body.replace('2.00', '2.0')],
-    ['of another time', published, '1617695238079', body],
+    ['for other bytes of the same JSON', published, at, body.replace('2.00', '2.0')],
+    ['for another time', published, '1617695238079', body],
     ['with a dot between time and body', sign(`${at}.${body}`), at, body],
     ['without a time', sign(body), undefined, body],
   ])('rejects a signature %s', (_what, signature, timestamp, sent) => {
@@ -40,7 +40,7 @@ describe('the signature of a Cashfree notification', () => {
 })
 
 it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
-  'the service reports a Cashfree payment whose payment_time is %j, without a time',
+  'the service reports a Cashfree payment without a payment time if payment_time is %j',
   async (time) => {
     const payment = { order_id: 'O1', cf_payment_id: '7', payment_status: 'SUCCESS', payment_amount: '200.00' }
     const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]

@@ -9,7 +9,7 @@ describe('parseExact', () => {
     ['{"a":199.99999999999999999,"b":[-1.5e3,0]}', { a: '199.99999999999999999', b: ['-1.5e3', '0'] }],
     ['{"a":"12","b":"say \\"1\\", {2}","c":null,"d":true}', { a: '12', b: 'say "1", {2}', c: null, d: true }],
     ['[{"a":1},{"a":2}]', [{ a: '1' }, { a: '2' }]],
-  ])('returns each number as its text: %s', (json, expected) => {
+  ])('parseExact returns each number as text: %s', (json, expected) => {
     expect(parseExact(json)).toEqual(expected)
   })
 
@@ -24,11 +24,11 @@ describe('parseExact', () => {
     '{1:2}',
     '"a":1',
     '[1.2.3]',
-  ])('rejects %s', (json) => {
+  ])('parseExact rejects the JSON text %s', (json) => {
     expect(() => parseExact(json)).toThrow(SyntaxError)
   })
 
-  it('returns the same as JSON.parse except that each number is its text', () => {
+  it('parseExact returns the same value as JSON.parse, except that numbers are text', () => {
     const asText = (_name: string, value: unknown) => (typeof value === 'number' ? JSON.stringify(value) : value)
     fc.assert(
       fc.property(fc.json(), (json) => {
@@ -37,7 +37,7 @@ describe('parseExact', () => {
     )
   })
 
-  it('rejects every text that JSON.parse rejects', () => {
+  it('parseExact rejects every text that JSON.parse rejects', () => {
     const signs = fc.constantFrom(...'{}[]",:-+.eE01 \\')
     const changed = fc.tuple(fc.json(), fc.nat(), fc.nat(2), signs).map(([json, at, cut, sign]) => {
       const index = at % (json.length + 1)

@@ -119,7 +119,7 @@ it.each([
   ['unknown order', 404, unknownOrder, () => notify(service, notification(unique('other')))],
   ['unreadable', 400, unreadable, () => notify(service, `no JSON ${unique('')}`)],
 ])(
-  'the service limits the open exceptions "%s" of an account and leaves room for another account’s',
+  'the service limits an account’s open exceptions of the kind "%s" and leaves room for exceptions of another account',
   async (kind, status, event, byOther) => {
     for (let i = 0; i < MOST + 2; i++) expect(await send(event())).toBe(status)
     expect(await openExceptions(kind)).toEqual({ 'cashfree:acme': MOST })
@@ -134,7 +134,7 @@ it.each([
   },
 )
 
-it('the service limits the stored reports with an amount other than the order’s', async () => {
+it('the service limits the number of stored reports whose amount differs from the order’s amount', async () => {
   const { orderId } = await paidOrder()
   for (let i = 0; i < MOST + 2; i++) {
     const event = payment(orderId)
@@ -144,7 +144,7 @@ it('the service limits the stored reports with an amount other than the order’
   expect(await openExceptions('amount differs')).toEqual({ 'cashfree:acme': MOST })
 })
 
-it('the service shows the account of a notification in the log and the list of exceptions, and its acquirer in the metric', async () => {
+it('the service shows a notification’s account in the log and in the list of exceptions, and the acquirer in the metric', async () => {
   const before = service.log.length
   const event = unknownOrder()
   await send(event)
@@ -159,7 +159,7 @@ it('the service shows the account of a notification in the log and the list of e
   expect(metrics).not.toContain('cashfree:')
 })
 
-it('the service stores no automatic refund above the payment’s amount, so that the merchant can still refund it', async () => {
+it('the service stores no automatic refund above the payment’s amount, so that the merchant can still refund the payment', async () => {
   const { merchant, orderId, pay } = await paidOrder()
   await pay()
   const repeated = ownRefund(orderId, 500_000)
@@ -172,7 +172,7 @@ it('the service stores no automatic refund above the payment’s amount, so that
   expect((await post(service.app, REFUND, refund, merchant.key)).body.data).toMatchObject({ amount: 200 })
 })
 
-it('the service stores nothing from a disabled account’s notifications except about its own orders and refunds', async () => {
+it('the service stores a disabled account’s notifications only about the account’s own orders and refunds', async () => {
   const { merchant, orderId, pay } = await paidOrder()
   await resolveAll('unknown order')
   await resolveAll('unreadable')
@@ -222,7 +222,7 @@ async function whileLocked(mid: string, orderId: string, during: () => Promise<v
 
 const busyReports = () => service.pools.reports.totalCount - service.pools.reports.idleCount
 
-it('the service records another account’s payment while all notifications of one account wait for a locked order', async () => {
+it('the service records a payment through one account while all notifications of another account wait for a locked order', async () => {
   const { merchant, orderId } = await paidOrder()
   const other = await createOrder(service, await newMerchant(service.db))
   let waiting: Promise<number>[] = []
@@ -235,7 +235,7 @@ it('the service records another account’s payment while all notifications of o
   await Promise.all(waiting)
 })
 
-it('the service records another account’s payment even if the clients of waiting notifications have disconnected', async () => {
+it('the service records a payment through one account after the clients of another account’s waiting notifications disconnect', async () => {
   const { merchant, orderId } = await paidOrder()
   const other = await createOrder(service, await newMerchant(service.db))
   const { body, headers } = bank.encrypt(payment(orderId))

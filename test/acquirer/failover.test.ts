@@ -64,7 +64,7 @@ async function makerOf(orderId: string) {
 describe('failover to the fallback acquirer', () => {
   it.each([
     ['rejects the order', { status: 400 }],
-    ['answers 429', { status: 429 }],
+    ['returns 429', { status: 429 }],
     ['rejects the credentials', { status: 403 }],
   ])('uses the fallback acquirer when Setu %s', async (_, fault) => {
     setu.nextFaults.createDqr = [fault]
@@ -74,7 +74,7 @@ describe('failover to the fallback acquirer', () => {
   })
 
   it.each([
-    ['answers 500', { status: 500 }],
+    ['returns 500', { status: 500 }],
     ['hangs', HANGS],
     ['closes the connection', 'no response'],
   ] as const)(
@@ -108,7 +108,7 @@ describe('failover to the fallback acquirer', () => {
 
   it.each([
     ['rejects the order', { status: 400 }],
-    ['answers 429', { status: 429 }],
+    ['returns 429', { status: 429 }],
     ['rejects the credentials', { status: 403 }],
   ])('uses the fallback acquirer when PhonePe %s', async (_, fault) => {
     phonepe.nextFaults.createOrder = [fault]
@@ -118,13 +118,13 @@ describe('failover to the fallback acquirer', () => {
   })
 
   it.each([
-    ['answers 500', { status: 500 }],
+    ['returns 500', { status: 500 }],
     ['hangs', HANGS],
     ['closes the connection', 'no response'],
     ['creates a link for another payee', 'wrong payee'],
     ['already has the order', 'sent twice'],
   ] as const)(
-    'does not use the fallback acquirer when PhonePe %s, because PhonePe may have created a link and cannot close it',
+    'does not use the fallback acquirer when PhonePe %s, because PhonePe may have created a link that PhonePe cannot close',
     async (_, fault) => {
       phonepe.nextFaults.createOrder = [fault]
       const before = setu.countOf('createDqr')
@@ -140,7 +140,7 @@ describe('failover to the fallback acquirer', () => {
     expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byFallback: true })
   })
 
-  it('does not use the fallback acquirer when Cashfree may have created a link that cannot be closed', async () => {
+  it('does not use the fallback acquirer if Cashfree may have created a link that Cashfree cannot close', async () => {
     cashfree.nextFaults.openSession = ['no response']
     cashfree.nextFaults.terminate = [{ status: 500 }]
     const before = setu.countOf('createDqr')
@@ -150,7 +150,7 @@ describe('failover to the fallback acquirer', () => {
 
   it.each([
     ['creates a link for another payee', 'wrong payee'],
-    ['closes the connection at the link', 'no response'],
+    ['closes the connection instead of returning a link', 'no response'],
   ] as const)('returns 503 and closes the link when the fallback acquirer %s', async (_, fault) => {
     setu.nextFaults.createDqr = [{ status: 400 }]
     cashfree.nextFaults.openSession = [fault]
@@ -161,7 +161,7 @@ describe('failover to the fallback acquirer', () => {
     await expect.poll(() => order?.status).toBe('TERMINATED')
   })
 
-  it('ops merchants shows the fallback acquirer and rejects combinations that cannot work', async () => {
+  it('ops merchants shows the fallback acquirer and rejects invalid combinations of acquirers', async () => {
     const settings = {
       ...{ SETU_CLIENT_ID: 'a', SETU_CLIENT_SECRET: 'b', SETU_NOTIFICATION_SECRETS: 'of0nobody0of0nobody0' },
       ...{ CASHFREE_CLIENT_ID: 'a', CASHFREE_CLIENT_SECRET: 'b' },
@@ -181,7 +181,7 @@ describe('failover to the fallback acquirer', () => {
     expect((await update('cashfree,nobody')).stderr).toContain('acquirer must be one of')
   })
 
-  it('uses the fallback acquirer when the first is unreachable, accepts its notification, and tries the fallback first for 10 s', async () => {
+  it('tries the fallback acquirer first for 10 s after the first acquirer is unreachable, and accepts the fallback acquirer’s notification', async () => {
     const merchant = await newMerchantOf('setu', 'cashfree')
     await setu.goAway()
     const { status, body } = await create(merchant)

@@ -11,7 +11,7 @@ const read = (
   { amount = 58_880, payees = [PAYEE] as readonly string[], link = `upi://pay?${query}` } = {},
 ) => readPaymentLink({ link, requestId: 'R1' }, { orderId: 'O1', amount, payee: PAYEE_OF_ORDER }, payees)
 
-describe('a link of an acquirer whose links need no currency', () => {
+describe('payment links of an acquirer whose links need no currency', () => {
   const readOptional = (query: string) =>
     readPaymentLink(
       { link: `upi://pay?${query}`, requestId: 'R1', isCurrencyOptional: true },
@@ -19,13 +19,16 @@ describe('a link of an acquirer whose links need no currency', () => {
       [PAYEE],
     )
 
-  it.each([QUERY, QUERY.replace('&cu=INR', '')])('is accepted: %s', (query) => {
+  it.each([QUERY, QUERY.replace('&cu=INR', '')])('accepts a payment link with or without the currency: %s', (query) => {
     expect(readOptional(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
   })
 
-  it.each(['cu=USD', 'cu=', 'cu=inr', 'cu=INR&cu=INR', 'cu=INR&CU=USD'])('is rejected with %s', (cu) => {
-    expect(() => readOptional(QUERY.replace('cu=INR', cu))).toThrow(AcquirerError)
-  })
+  it.each(['cu=USD', 'cu=', 'cu=inr', 'cu=INR&cu=INR', 'cu=INR&CU=USD'])(
+    'rejects a payment link with the currency parameters %s',
+    (cu) => {
+      expect(() => readOptional(QUERY.replace('cu=INR', cu))).toThrow(AcquirerError)
+    },
+  )
 })
 
 /** Returns the error for a rejected link; undefined for an accepted one. */
@@ -47,7 +50,7 @@ describe('the payment link of an acquirer', () => {
     ['an encoded @', QUERY.replace('@', '%40')],
     ['a minimum amount equal to the amount', `${QUERY}&mam=588.8`],
     ['the parameters in another order', QUERY.split('&').reverse().join('&')],
-  ])('is accepted with %s', (_, query) => {
+  ])('accepts a payment link with %s', (_, query) => {
     expect(read(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
   })
 
@@ -80,18 +83,18 @@ describe('the payment link of an acquirer', () => {
     ['a space', `${QUERY}&x= y`],
     ['a letter that is not ASCII', `${QUERY}&x=é`],
     ['nothing', ''],
-  ])('is rejected with %s', (_, query) => {
+  ])('rejects a payment link with %s', (_, query) => {
     expect(errorOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
   })
 
   it.each(['https://pay?', 'UPI://pay?', 'upi://collect?', 'upi:pay?', 'upi://pay/?', ' upi://pay?', 'phonepe://pay?'])(
-    'is rejected with the prefix %j',
+    'rejects a payment link with the prefix %j',
     (prefix) => {
       expect(errorOf('', { link: `${prefix}${QUERY}` })).toMatchObject({ outcome: 'bad answer' })
     },
   )
 
-  it('may have 2048 characters, but not more', () => {
+  it('accepts a payment link of at most 2048 characters', () => {
     const filler = 'x'.repeat(2_048 - `upi://pay?${QUERY}&x=`.length)
     expect(read(`${QUERY}&x=${filler}`).reference).toBe('AB12')
     expect(errorOf(`${QUERY}&x=${filler}x`)?.outcome).toBe('bad answer')
@@ -109,7 +112,7 @@ describe('the amount of a payment link', () => {
     ['588.82', 58_882],
     ['500000', 50_000_000],
     ['500000.00', 50_000_000],
-  ])('accepts the amount %s for %i paise only', (am, amount) => {
+  ])('accepts the link amount %s only for an order of %i paise', (am, amount) => {
     expect(errorOf(QUERY.replace('588.80', am), { amount })).toBeUndefined()
     expect(errorOf(QUERY.replace('588.80', am), { amount: amount + 1 })?.outcome).toBe('bad answer')
     expect(errorOf(QUERY.replace('588.80', am), { amount: amount * 100 })?.outcome).toBe('bad answer')
@@ -129,7 +132,7 @@ describe('the amount of a payment link', () => {
     '१०',
     '9.999999999999999999',
     '',
-  ])('rejects the amount "%s"', (am) => {
+  ])('rejects the link amount "%s"', (am) => {
     expect(errorOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
   })
 })
@@ -142,7 +145,7 @@ describe('the payee of a payment link', () => {
     ['cf.chai@icici', 'cf.*@icici'],
     ['cf.@icici', 'cf.*@icici'],
     ['CF.CHAI_1-x@ICICI', 'cf.*@icici'],
-  ])('accepts the payee %s for a merchant that accepts %s', (payeeVpa, accepted) => {
+  ])('accepts the payee %s in a link if the merchant accepts %s', (payeeVpa, accepted) => {
     expect(read(QUERY.replace(PAYEE, payeeVpa), { payees: ['other@bank', accepted] }).payeeVpa).toBe(payeeVpa)
   })
 
@@ -156,14 +159,14 @@ describe('the payee of a payment link', () => {
     ['cf.chai@xicici', 'cf.*@icici'],
     ['cf.chai.icici@evil', 'cf.*@icici'],
     ['cf@icici', 'cf.*@icici'],
-  ])('rejects the payee %s for a merchant that accepts %s, with both in the error', (payeeVpa, accepted) => {
+  ])('rejects the payee %s in a link if the merchant accepts %s, and names both in the error', (payeeVpa, accepted) => {
     expect(errorOf(QUERY.replace(PAYEE, payeeVpa), { payees: [accepted] })).toMatchObject({
       outcome: 'bad answer',
       facts: { requestId: 'R1', orderId: 'O1', payee: payeeVpa, accepted: [accepted] },
     })
   })
 
-  it('does not log the payee of a link with a wrong amount, even if the payee is wrong too', () => {
+  it('does not log the payee of a link with a wrong amount, whether or not the payee is correct', () => {
     const fault = errorOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
     expect([fault?.facts.payee, fault?.message]).toEqual([
       undefined,

@@ -48,7 +48,7 @@ async function stored(orderId: string) {
 }
 
 describe('a valid notification', () => {
-  it('records a success with its UTR and times once, however often it is sent', async () => {
+  it('records a successful payment with UTR and times once, however often the notification is sent', async () => {
     const orderId = await newOrder()
     const body = notification(orderId, { UTR: '523504870405' })
     for (let i = 0; i < 3; i++) {
@@ -122,7 +122,7 @@ describe('a valid notification', () => {
     expect(await stored(orderId)).toEqual({ end: history.at(-1), history, exceptions })
   })
 
-  it('stores a late success and its exception together or not at all', async () => {
+  it('stores a late payment and its exception together or not at all', async () => {
     const orderId = await newOrder()
     service.clock.advance(OVER_SECONDS)
     await service.db.query(
@@ -155,7 +155,7 @@ describe('concurrent notifications', () => {
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('are stored as %s, in %i rounds', async (_name, times, reported, saved) => {
+  ] as const)('stores %s, in %i rounds of concurrent notifications', async (_name, times, reported, saved) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
       const responses = await Promise.all(reported.map((changes) => notify(service, notification(orderId, changes))))
@@ -166,7 +166,7 @@ describe('concurrent notifications', () => {
     }
   })
 
-  it('accepts one UTR for exactly one of four orders, in each of 5 rounds', async () => {
+  it('accepts one UTR for exactly one of four orders from concurrent notifications, in each of 5 rounds', async () => {
     for (let i = 0; i < 5; i++) {
       const orderIds = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
       for (const orderId of orderIds.slice(2)) await notify(service, notification(orderId))
@@ -183,7 +183,7 @@ describe('concurrent notifications', () => {
     }
   })
 
-  it('leave database connections free for new payment intents while they all wait for one order', async () => {
+  it('leaves database connections free for new payment intents while all notifications wait for one order', async () => {
     const orderId = await newOrder()
     const holder = await service.db.connect()
     await holder.query('begin')
@@ -211,14 +211,17 @@ describe('a notification that contradicts its order', () => {
       (amount) =>
         [amount, errorResponse(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
-  ])('compares the amount exactly, not as a float: %s', async (amount, response, end, exceptions) => {
-    const orderId = await newOrder(await newMerchant(service.db))
-    const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
-    expect((await notify(service, body)).body).toEqual(response)
-    expect(await stored(orderId)).toMatchObject({ end, exceptions })
-  })
+  ])(
+    'compares a notification’s amount exactly with the order’s amount, not as a float: %s',
+    async (amount, response, end, exceptions) => {
+      const orderId = await newOrder(await newMerchant(service.db))
+      const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
+      expect((await notify(service, body)).body).toEqual(response)
+      expect(await stored(orderId)).toMatchObject({ end, exceptions })
+    },
+  )
 
-  it('stores a failure and a success of one UTR with a wrong amount as two exceptions, the success with its payment time', async () => {
+  it('stores a failure and a success of one UTR with a wrong amount as two exceptions, and the success with its payment time', async () => {
     const orderId = await newOrder()
     const wrong = { UTR: 'FACT1', amount: 150 }
     await notify(service, notification(orderId, { ...wrong, status: 'FAIL', paidAt: undefined }))
@@ -238,19 +241,22 @@ describe('a notification that contradicts its order', () => {
   it.each([
     ['that paid another order of the merchant, in any letter case', ['abcX1'], ['ABCX1', 'AbCx1']],
     ['of a duplicate payment that is to be refunded', ['A1', 'B1'], ['B1']],
-  ])('rejects a UTR %s with 409 and stores it, but accepts it for another merchant', async (_name, UTRs, again) => {
-    const merchant = await newMerchant(service.db)
-    const [first, second] = [await newOrder(merchant), await newOrder(merchant)]
-    for (const UTR of UTRs) await notify(service, notification(first, { UTR }))
-    for (const UTR of again) expect((await notify(service, notification(second, { UTR }))).body).toEqual(USED)
-    const exceptions = [`UTR of another order: SUCCESS ${again[0]}`]
-    expect(await stored(second)).toEqual({ end: 'PENDING', history: [], exceptions })
-    expect((await stored(first)).end).toBe(`SUCCESS ${UTRs[0]?.toUpperCase()}`)
-    const elsewhere = await newOrder(await newMerchant(service.db))
-    expect((await notify(service, notification(elsewhere, { UTR: again[0] }))).status).toBe(200)
-  })
+  ])(
+    'returns 409 for a UTR %s, stores the notification, and accepts the UTR for another merchant',
+    async (_name, UTRs, again) => {
+      const merchant = await newMerchant(service.db)
+      const [first, second] = [await newOrder(merchant), await newOrder(merchant)]
+      for (const UTR of UTRs) await notify(service, notification(first, { UTR }))
+      for (const UTR of again) expect((await notify(service, notification(second, { UTR }))).body).toEqual(USED)
+      const exceptions = [`UTR of another order: SUCCESS ${again[0]}`]
+      expect(await stored(second)).toEqual({ end: 'PENDING', history: [], exceptions })
+      expect((await stored(first)).end).toBe(`SUCCESS ${UTRs[0]?.toUpperCase()}`)
+      const elsewhere = await newOrder(await newMerchant(service.db))
+      expect((await notify(service, notification(elsewhere, { UTR: again[0] }))).status).toBe(200)
+    },
+  )
 
-  it('rejects an unknown order with 404 and stores it once for the operator', async () => {
+  it('returns 404 for an unknown order and stores the notification once for the operator', async () => {
     const orderId = '0'.repeat(32)
     const body = notification(orderId)
     for (let i = 0; i < 2; i++)
@@ -275,12 +281,12 @@ describe('the signature of a notification', () => {
   it.each<[string, 200 | 401, Signer]>([
     ['with the first secret', 200, sign],
     ['with the other live secret', 200, (body, now) => sign(body, now, ACQUIRER_SECRETS[1])],
-    ['among several', 200, (body, now) => `${sign(body, now, 'x')},v1=${sign(body, now).split('v1=')[1]}`],
+    ['among several signatures', 200, (body, now) => `${sign(body, now, 'x')},v1=${sign(body, now).split('v1=')[1]}`],
     ['with a secret that is not live', 401, (body, now) => sign(body, now, 'a-secret-that-is-not-live')],
     ['with an empty secret', 401, (body, now) => sign(body, now, '')],
-    ['of a body with one more byte', 401, (body, now) => sign(`${body} `, now)],
-    ['of a body with one byte less', 401, (body, now) => sign(body.slice(0, -1), now)],
-    ['of another amount', 401, (body, now) => sign(body.replace('200', '201'), now)],
+    ['for a body with one more byte', 401, (body, now) => sign(`${body} `, now)],
+    ['for a body with one byte less', 401, (body, now) => sign(body.slice(0, -1), now)],
+    ['for another amount', 401, (body, now) => sign(body.replace('200', '201'), now)],
     ['299 s old', 200, aged(-299)],
     ['301 s old', 401, aged(-301)],
     ['299 s early', 200, aged(299)],
@@ -294,7 +300,7 @@ describe('the signature of a notification', () => {
     ['with a negative time', 401, () => `t=-1,v1=${'0'.repeat(64)}`],
     ['with a short v1', 401, (body, now) => sign(body, now).slice(0, -62)],
     ['of 10 kB', 401, (body, now) => sign(body, now) + `,v1=${'0'.repeat(64)}`.repeat(150)],
-  ])('with a signature %s, a notification gets status %i', async (_name, status, signer) => {
+  ])('checks a notification’s signature %s and returns %i', async (_name, status, signer) => {
     const body = notification(await newOrder())
     const response = await send(body, signer(body, service.clock.now()))
     expect(response.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
@@ -305,9 +311,12 @@ describe('the signature of a notification', () => {
     ['', 'application/json'],
     ['x', 'text/plain'],
     [undefined, 'application/json'],
-  ])('is checked before the body: an unsigned notification %j as %s is 401', async (body, type) => {
-    expect((await send(body, undefined, type)).status).toBe(401)
-  })
+  ])(
+    'checks the signature before the body, and returns 401 for the unsigned body %j of the type %s',
+    async (body, type) => {
+      expect((await send(body, undefined, type)).status).toBe(401)
+    },
+  )
 })
 
 describe('an unreadable notification', () => {
@@ -317,7 +326,7 @@ describe('an unreadable notification', () => {
       'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with a time zone',
     ],
     [{ UTR: undefined, paidAt: undefined }, 'UTR is required with SUCCESS; paidAt is required with SUCCESS'],
-  ])('is rejected with 400 naming every invalid field: %j', async (changes, msg) => {
+  ])('returns 400 and names every invalid field of the notification %j', async (changes, msg) => {
     expect((await notify(service, notification('0'.repeat(32), changes))).body).toEqual(errorResponse(400, msg))
   })
 
@@ -336,19 +345,19 @@ describe('an unreadable notification', () => {
     ['16 kB of letters', 'x'.repeat(16_000), 'x'.repeat(2_048)],
     ['16 kB of bytes that are not UTF-8', Buffer.alloc(16_000, 0xff), '\ufffd'.repeat(682)],
     ['16 kB of four-byte characters after a one-byte character', `x${'😀'.repeat(3_999)}`, `x${'😀'.repeat(511)}`],
-  ])('is stored once as text, cut to its first 2 KiB: %s', async (_name, body, text) => {
+  ])('stores the first 2 KiB of an unreadable notification once as text: %s', async (_name, body, text) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
     for (let i = 0; i < 2; i++) expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
     expect((await unreadable()).filter((saved) => saved === text)).toHaveLength(1)
     expect(service.log.join()).not.toContain('kept')
   })
 
-  it('is not stored without a valid signature', async () => {
+  it('stores no unreadable notification without a valid signature', async () => {
     await post(service.app, NOTIFY, '{"unsigned":1}', undefined, { 'x-signature': 't=1,v1=00' })
     expect((await unreadable()).join()).not.toContain('unsigned')
   })
 
-  it('is rejected with 404 if ACQUIRER_SECRETS is not set', async () => {
+  it('returns 404 for a notification if ACQUIRER_SECRETS is not set', async () => {
     const bare = await startService({ acquirers: { direct: [] } })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
       errorResponse(404, 'This URL does not exist. Check its path.'),
@@ -364,7 +373,7 @@ describe('the metric of payment exceptions', () => {
       ].map(([, kind = '', count]) => [kind, Number(count)]),
     )
 
-  it('starts at 0 for every kind and counts each exception once', async () => {
+  it('the exception metric starts at 0 for every kind and counts each exception once', async () => {
     const counted = await startService()
     const once = {
       'unknown order': 1,
@@ -390,7 +399,7 @@ describe('the metric of payment exceptions', () => {
     expect(await metricOf(counted)).toEqual(once)
   })
 
-  it('still counts when an account has 1,000 open unreadable notifications, the maximum that is stored', async () => {
+  it('the exception metric still counts when an account has 1,000 open unreadable notifications, the maximum that the service stores', async () => {
     const full = await startService()
     await full.db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, dedup_key, body, received_at, acquirer_account)

@@ -43,7 +43,7 @@ async function newMerchantByHand() {
 
 const notified = (mid: string) => receiver.to(`/${mid}`).map(({ body }) => JSON.parse(body).type)
 
-it('a PhonePe merchant is paid through PhonePe’s link, receives webhooks, and refunds part of the payment', async () => {
+it('the service processes a PhonePe merchant’s payment, webhooks and partial refund', async () => {
   const { mid, key } = await newMerchantByHand()
 
   const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)
@@ -74,7 +74,7 @@ it('a PhonePe merchant is paid through PhonePe’s link, receives webhooks, and 
   expect(bank.countOf('refund')).toBe(1)
 })
 
-it('the service finds a payment whose PhonePe webhook was lost, by the merchant’s polling and by the operator’s status check', async () => {
+it('the service finds a payment whose PhonePe webhook was lost when the merchant polls or the operator checks the status', async () => {
   const { mid, key } = await newMerchantByHand()
   const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
   const [polled, checked] = [await create(), await create()]
@@ -103,7 +103,7 @@ it('ops merchants rejects an expiry below 5 minutes for a new or changed PhonePe
   expect(await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '5')).toMatchObject({ code: 0 })
 })
 
-it('the service creates orders at a merchant’s own PhonePe account and accepts webhooks of both kinds during a rotation between them', async () => {
+it('the service creates orders at a merchant’s own PhonePe account, and accepts webhooks of both kinds during a rotation from one kind to the other', async () => {
   const own = { clientId: 'acme', clientVersion: '2', clientSecret: 'secret-of-acme' }
   const its = await startBank(
     { start: (now) => startFakePhonepe({ ...own, webhookSecret: 'shop_1:Passw0rd1', now, check: departure }) },

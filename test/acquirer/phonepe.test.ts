@@ -90,7 +90,7 @@ const send = async (body: string) =>
 const quietly = { faults: { lost: 1 } }
 
 describe('an order at PhonePe', () => {
-  it('is created under the service’s orderId, in paise and with the same expiry; the intent stores PhonePe’s order id', async () => {
+  it('creates an order at PhonePe with the service’s orderId, amount in paise and expiry, and stores PhonePe’s order id', async () => {
     const orderId = await newOrder()
     const sent = bank.requests.findLast(({ call }) => call === 'createOrder')
     expect(sent?.body).toEqual({
@@ -107,7 +107,7 @@ describe('an order at PhonePe', () => {
     expect(rows).toEqual([{ acquirer_order_id: id, reference: new URL(link).searchParams.get('tr') }])
   })
 
-  it('returns 503 for a create that a proxy repeated, and creates the next order under another name', async () => {
+  it('returns 503 if a proxy repeated the request that creates a PhonePe order, and creates the next order under another name', async () => {
     const known = bank.orders.size
     const calls = bank.countOf('createOrder')
     bank.nextFaults.createOrder = ['sent twice']
@@ -118,7 +118,7 @@ describe('an order at PhonePe', () => {
     expect([...bank.orders.keys()].slice(known)).toEqual([expect.any(String), body.data.orderId])
   })
 
-  it('is not closed when cancelled, because PhonePe has no such call, and its status is not checked immediately', async () => {
+  it('neither closes a cancelled order at PhonePe, which cannot close orders, nor checks the order’s status immediately', async () => {
     const orderId = await newOrder()
     const calls = bank.requests.length
     expect(await client.closeLink(linkOf(orderId))).toBe('unknown')
@@ -126,7 +126,7 @@ describe('an order at PhonePe', () => {
     expect(bank.requests.length).toBe(calls)
   })
 
-  it('returns 503 for an expiry below 5 minutes, and logs the command that fixes it', async () => {
+  it('returns 503 for a PhonePe order with an expiry below 5 minutes, and logs the command that fixes the expiry', async () => {
     const of = await newPhonepeMerchant(service)
     await service.db.query('update merchants set expiry_minutes = 4 where mid = $1', [of.mid])
     const calls = bank.countOf('createOrder')
@@ -144,11 +144,11 @@ describe('an order at PhonePe', () => {
     [5, undefined],
     [null, undefined],
     [undefined, undefined],
-  ])('a merchant with an expiry of %j minutes gets the error %j', (expiryMinutes, fault) => {
+  ])('checks a PhonePe merchant’s expiry of %j minutes and returns the error %j', (expiryMinutes, fault) => {
     expect(phonepe.errorOf?.({ vpa: 'chai@bank', expiryMinutes })).toBe(fault)
   })
 
-  it('shows an https link on the pay page and in the QR in the sandbox', async () => {
+  it('shows PhonePe’s https link on the pay page and in the QR in the sandbox', async () => {
     const { service: other, bank: its } = await startServiceBeside({
       ...PHONEPE,
       settings: (started) => ({ phonepe: { ...phonepeSettings(started), isSandbox: true } }),
@@ -210,7 +210,7 @@ describe('a failed call to PhonePe', () => {
     ['429', json(429, { code: 'TOO_MANY' }), undefined, ['unavailable', true]],
     ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
     ['a response without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
-  ])('after %s, createLink reports whether PhonePe certainly has no order', async (_what, created, loggedIn, fault) => {
+  ])('createLink reports after %s whether PhonePe certainly has no order', async (_what, created, loggedIn, fault) => {
     expect(await errorOf(created, loggedIn)).toEqual(fault)
   })
 
@@ -218,7 +218,7 @@ describe('a failed call to PhonePe', () => {
     ['is rejected with 403', [], json(403, '<html>')],
     ['cannot log in', [json(401, {})], json(500, {})],
   ])(
-    'a refund rejected by a proxy may have been created, even if the status check after it %s',
+    'treats a refund that a proxy rejected as possibly created at PhonePe, even if the next status check %s',
     async (_what, queried, then) => {
       const queries = [...queried, then]
       const its = serving((url) => {
@@ -230,12 +230,12 @@ describe('a failed call to PhonePe', () => {
     },
   )
 
-  it('the check of an account fails if its address returns 200 to everything but does not belong to PhonePe', async () => {
+  it('fails the check of an account whose address returns 200 to everything but does not belong to PhonePe', async () => {
     const its = serving((url) => json(200, url.endsWith('/token') ? token : '<html>'))
     await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
   })
 
-  it('causes no log-in per call while PhonePe rejects every token', async () => {
+  it('does not log in for every call while PhonePe rejects every token', async () => {
     const checked: string[] = []
     const its = serving((url) => {
       checked.push(url)
@@ -248,7 +248,7 @@ describe('a failed call to PhonePe', () => {
 })
 
 describe('the login to PhonePe', () => {
-  it('is shared by all calls, renewed at half of its lifetime, and used until a renewal succeeds', async () => {
+  it('shares one PhonePe token among all calls, and uses the token until a renewal after half of its lifetime succeeds', async () => {
     const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS })
     const of = await newPhonepeMerchant(fresh)
     const createAt = async () => (await post(fresh.app, CREATE, intentFields(of.mid), of.key)).status
@@ -270,7 +270,7 @@ describe('the login to PhonePe', () => {
   })
 
   it.each([{ expires_at: null }, { issued_at: 2_000 }, { expires_at: '1000' }, { access_token: 'two words' }])(
-    'is rejected with %j',
+    'rejects PhonePe’s login response with %j',
     async (changes) => {
       const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: () => new Date() })
       const body = Buffer.from(JSON.stringify({ access_token: 't', issued_at: 1, expires_at: 1_000, ...changes }))
@@ -304,7 +304,7 @@ describe('a PhonePe webhook', () => {
     ['of the kind SHA', { authorization: published }],
     ['of the kind HMAC', { 'x-phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
     ['of the kind HMAC under its other header name', { 'phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
-  ])('%s is authenticated with any of the configured secrets', (_kind, headers) => {
+  ])('authenticates a PhonePe webhook %s with any of the configured secrets', (_kind, headers) => {
     expect(check(headers)).not.toThrow()
   })
 
@@ -324,11 +324,11 @@ describe('a PhonePe webhook', () => {
     ],
     ['an HMAC in the other header', { authorization: hmac(PHONEPE_SECRETS[0]) }, {}],
     ['a list', { 'x-phonepe-checksum-signature': ['a', 'b'] }, {}],
-  ])('is rejected with %s', (_what, headers, changes) => {
+  ])('rejects a PhonePe webhook with %s', (_what, headers, changes) => {
     expect(check(headers, changes)).toThrow('Send Authorization')
   })
 
-  it('only schedules a status check, whose result alone is recorded', async () => {
+  it('only schedules a status check after a PhonePe webhook, and records only the result of the status check', async () => {
     const orderId = await newOrder()
     expect(await send(eventAbout(orderId))).toBe(200)
     await runStatusChecks()
@@ -343,7 +343,7 @@ describe('a PhonePe webhook', () => {
     expect(rows).toEqual([])
   })
 
-  it('schedules a status check 3 s after the last one, or 60 s after it beyond 20 checks, and loses none', async () => {
+  it('schedules a webhook’s status check 3 s after the previous check, or 60 s after the previous check beyond 20 checks', async () => {
     const orderId = await newOrder()
     let checked = 0
     const checksAfter = async (seconds: number) => {
@@ -373,7 +373,7 @@ describe('a PhonePe webhook', () => {
     expect(statusChecksOf(orderId)).toBe(21)
   })
 
-  it('does not use up the three checks after the expiry or the operator’s check, however often it is sent', async () => {
+  it('retains the three checks after the expiry and the operator’s check, however often PhonePe sends a webhook', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 30; i++) {
       await send(eventAbout(orderId))
@@ -391,7 +391,7 @@ describe('a PhonePe webhook', () => {
     expect(await createStatusChecks(service.db).claim(orderId, most, service.clock.now())).toBeDefined()
   })
 
-  it('about an unknown refund, or an order that is not stored yet, is rejected with 404', async () => {
+  it('returns 404 for a PhonePe webhook about an unknown refund or about an order that is not stored yet', async () => {
     const refund = { event: 'pg.refund.completed', payload: { merchantRefundId: 'a'.repeat(32) } }
     expect(await send(JSON.stringify(refund))).toBe(404)
     const stored = gate()
@@ -411,12 +411,15 @@ describe('a PhonePe webhook', () => {
     { event: 'pg.order.completed', payload: { merchantOrderId: 7, note: CUSTOMER_VPA } },
     { event: 'pg.refund.failed', payload: 'text' },
     { event: 'pg.refund.failed', payload: null },
-  ])('without an order or refund is rejected with 400 and stored without customer data: %j', async (event) => {
-    expect(await send(JSON.stringify(event))).toBe(400)
-    const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
-    expect(rows.map((row) => row.body).join()).toContain(event.event)
-    expect(rows.map((row) => row.body).join()).not.toContain(CUSTOMER_VPA)
-  })
+  ])(
+    'returns 400 for a PhonePe webhook without an order or refund, and stores the webhook without customer data: %j',
+    async (event) => {
+      expect(await send(JSON.stringify(event))).toBe(400)
+      const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
+      expect(rows.map((row) => row.body).join()).toContain(event.event)
+      expect(rows.map((row) => row.body).join()).not.toContain(CUSTOMER_VPA)
+    },
+  )
 })
 
 describe('a refund at PhonePe', () => {
@@ -446,7 +449,7 @@ describe('a refund at PhonePe', () => {
   const queries = (ourRefundId: string) =>
     bank.requests.filter(({ call, path }) => call === 'findRefund' && path.includes(ourRefundId)).length
 
-  it('is checked 3 s after a webhook, which alone does not change its status', async () => {
+  it('checks a PhonePe refund 3 s after a webhook, and does not change the refund’s status because of the webhook alone', async () => {
     const { ourRefundId } = await newRefund()
     bank.refunds.faults = { late: 1 }
     await look()
@@ -466,7 +469,7 @@ describe('a refund at PhonePe', () => {
     expect(queries(ourRefundId)).toBe(2)
   })
 
-  it('that was rejected is checked and recorded as SUCCESS after a webhook reports it as completed', async () => {
+  it('checks a rejected PhonePe refund and records SUCCESS after a webhook reports the refund as completed', async () => {
     const { ourRefundId, orderId } = await newRefund()
     bank.nextFaults.refund = [{ status: 400 }]
     await look()
@@ -487,7 +490,7 @@ describe('a refund at PhonePe', () => {
     expect(queries(ourRefundId)).toBe(3)
   })
 
-  it('repeated by a proxy is recorded as the one that PhonePe created first', async () => {
+  it('records one refund, the one that PhonePe created first, if a proxy repeats a refund request', async () => {
     const { ourRefundId } = await newRefund()
     bank.refunds.faults = { late: 1 }
     bank.nextFaults.refund = ['sent twice']
@@ -519,12 +522,12 @@ describe('a refund at PhonePe', () => {
       { status: 'FAIL', reason: 'FAILED' },
     ],
     [{ state: 'HELD' }, { status: 'PENDING', unknownStatus: 'HELD' }],
-  ])('with the response %j is %j', (reported, update) => {
+  ])('reads PhonePe’s refund response %j as %j', (reported, update) => {
     const response = { status: 200, body: { refundId: 'OMR1', amount: 100, ...reported }, requestId: undefined }
     expect(readRefund('R1', response)).toMatchObject({ id: 'OMR1', amount: 100, ...update })
   })
 
-  it('of a duplicate payment is rejected without a call, because PhonePe’s refund names only the order', async () => {
+  it('rejects a refund of a duplicate payment without a call, because PhonePe’s refund names only the order', async () => {
     const order = { orderId: 'O1', ourRefundId: 'R1', amount: 100, isSecond: true } as never
     const calls = bank.requests.length
     expect(await client.refund?.(order)).toMatchObject({ status: 'FAIL' })
@@ -532,7 +535,7 @@ describe('a refund at PhonePe', () => {
   })
 })
 
-describe('a status response of PhonePe', () => {
+describe('a status response from PhonePe', () => {
   const utr = '455069731511'
   const rail = { type: 'UPI', utr, vpa: CUSTOMER_VPA }
   const attempt = { state: 'COMPLETED', amount: 10_000, transactionId: 'OM1', timestamp: 1_774_982_400_000, rail }
@@ -558,7 +561,7 @@ describe('a status response of PhonePe', () => {
       withAttempt({ rail: undefined, splitInstruments: [{ rail, amount: 10_000 }] }),
     ],
     [
-      'another rail beside it',
+      'another rail beside the UPI rail',
       withAttempt({ rail: undefined, splitInstruments: [{ rail: { type: 'PPI_EGV' } }, { rail }] }),
     ],
     [
@@ -573,7 +576,7 @@ describe('a status response of PhonePe', () => {
       'a later failed attempt',
       { paymentDetails: [attempt, { ...attempt, state: 'FAILED', timestamp: 1_774_982_500_000 }] },
     ],
-  ])('with %s reports the payment of an order, without customer data', (_what, changes) => {
+  ])('reports the payment from a PhonePe status response with %s, without customer data', (_what, changes) => {
     expect(read(changes)).toEqual([
       {
         orderId: 'O1',
@@ -595,7 +598,7 @@ describe('a status response of PhonePe', () => {
     ['a pending attempt', withAttempt({ state: 'PENDING' })],
     ['an unknown state', { state: 'REFUNDED' }],
     ['an amount with decimals', { amount: 10_000.5 }],
-  ])('about a paid order with %s is unreadable', (_what, changes) => {
+  ])('treats a PhonePe response about a paid order with %s as unreadable', (_what, changes) => {
     expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: true }))
   })
 
@@ -604,13 +607,13 @@ describe('a status response of PhonePe', () => {
     ['no UTR', withAttempt({ rail: { type: 'UPI' } }), undefined],
     ['a UTR of another rail', withAttempt({ rail: { type: 'PG', utr } }), undefined],
     ['a placeholder as UTR', withAttempt({ rail: { type: 'UPI', utr: 'NA' } }), undefined],
-  ])('about a paid order with %s reports the payment by PhonePe’s id', (_what, changes, reference) => {
+  ])('reports the payment by PhonePe’s id if a paid order has %s', (_what, changes, reference) => {
     expect(read(changes)).toEqual([
       expect.objectContaining({ status: 'SUCCESS', utr: reference, names: { id: 'OM1' } }),
     ])
   })
 
-  it('about an order that was paid twice reports both payments, even beside an unreadable one', () => {
+  it('reports both payments of a PhonePe order that was paid twice, even beside an unreadable payment', () => {
     const nameless = { ...attempt, transactionId: undefined, rail: undefined }
     const wallet = { ...attempt, transactionId: 'OM2', rail: { type: 'PPI_WALLET' } }
     const both = [
@@ -622,16 +625,16 @@ describe('a status response of PhonePe', () => {
     expect(reading).toThrow(expect.objectContaining({ isUnreadable: true, readable: both }))
   })
 
-  it('about a failed order with a completed payment is unreadable', () => {
+  it('treats a PhonePe response about a failed order with a completed payment as unreadable', () => {
     expect(() => read({ state: 'FAILED' })).toThrow(expect.objectContaining({ isUnreadable: true, readable: [] }))
   })
 
-  it('about another order is rejected', () => {
+  it('rejects a PhonePe response about another order', () => {
     const reading = () => read({ merchantOrderId: 'a'.repeat(32) })
     expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
   })
 
-  it('with JSON that is not PhonePe’s is rejected', () => {
+  it('rejects JSON that is not in PhonePe’s format', () => {
     const response = { status: 200, body: { error: 'busy' }, requestId: 'R' }
     const reading = () => readPayments('phonepe', { orderId: 'O1', id: 'OMO1' }, response)
     expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
@@ -645,11 +648,11 @@ describe('a status response of PhonePe', () => {
       'about an expired order without an attempt',
       { state: 'FAILED', errorCode: 'TXN_NOT_COMPLETED', paymentDetails: [] },
     ],
-  ])('%s reports no payment', (_what, changes) => {
+  ])('reports no payment from a PhonePe response %s', (_what, changes) => {
     expect(read(changes)).toEqual([])
   })
 
-  it('about a failed order reports its last attempt', () => {
+  it('reports the last attempt of a failed PhonePe order', () => {
     const failed = { ...attempt, state: 'FAILED', errorCode: 'TXN_CANCELLED', detailedErrorCode: 'ZA', rail: undefined }
     const earlier = { ...failed, transactionId: 'OM0', timestamp: 1, detailedErrorCode: 'ZM' }
     expect(read({ state: 'FAILED', paymentDetails: [failed, earlier] })[0]).toMatchObject({
@@ -685,7 +688,7 @@ it.each([5, 15, 24 * 60])(
   },
 )
 
-it('the service rejects simulated payments at PhonePe, which has no simulation call', async () => {
+it('the service rejects simulated payments for PhonePe orders, because PhonePe has no simulation call', async () => {
   const attempt = { payeeVpa: 'a@b', amount: 100, succeeds: true }
   await expect(client.simulate({} as never, attempt)).rejects.toMatchObject({ outcome: 'unavailable' })
 })

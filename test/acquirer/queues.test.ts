@@ -95,7 +95,7 @@ describe('refunds while an acquirer hangs', () => {
     return merchant
   }
 
-  it('sends a refund while the refunds of two other merchants hang, limited to a quarter of the acquirer’s calls each', async () => {
+  it('sends a refund while two other merchants’ hanging refunds each occupy at most a quarter of the acquirer’s calls', async () => {
     const merchant = await newSetuMerchant(service)
     const orderId = await newPaid(setu, merchant)
     hang(setu, 'refund')
@@ -111,7 +111,7 @@ describe('refunds while an acquirer hangs', () => {
     for (const stranger of strangers) expect(await callsOf(stranger, 'refund')).toBe(QUARTER)
   })
 
-  it('completes a refund at Cashfree while refunds at Setu hang, even those of the same merchant', async () => {
+  it('completes a refund at Cashfree while refunds at Setu hang, even for the same merchant', async () => {
     const merchant = await newCashfreeMerchant(service)
     const ofCashfree = await newPaid(cashfree, merchant)
     await service.db.query(
@@ -141,7 +141,7 @@ describe('status checks while an acquirer hangs', () => {
     return merchant
   }
 
-  it('sends a status check while the checks of two other merchants hang, limited to a quarter of the acquirer’s calls each', async () => {
+  it('sends a status check while two other merchants’ hanging checks each occupy at most a quarter of the acquirer’s calls', async () => {
     hang(setu, 'last')
     const strangers = [await withQueue(), await withQueue()]
     const merchant = await newSetuMerchant(service)

@@ -95,7 +95,7 @@ async function exceptionsOf({ mid, ourRefundId }: Refund) {
 }
 
 describe('a refund at Setu', () => {
-  it('is sent once with the payment’s id and the service’s refund id, and gets the status that Setu returns', async () => {
+  it('sends a refund once with the payment’s id and the service’s refund id, and stores the status that Setu returns', async () => {
     const refund = await newRefund(5_000)
     const { look } = startInstance()
     await look()
@@ -115,7 +115,7 @@ describe('a refund at Setu', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference, acquirerRefundId: id, dueAt: null })
   })
 
-  it('is sent later, with growing pauses, while Setu cannot be reached', async () => {
+  it('retries a refund with growing pauses while Setu is unreachable', async () => {
     const refund = await newRefund()
     const { look } = startInstance()
     await bank.goAway()
@@ -135,7 +135,7 @@ describe('a refund at Setu', () => {
   })
 
   it.each([408, 409, 429, 500, 503])(
-    'is left to the operator 24 hours after Setu returned %i, and is sent again on retry',
+    'leaves a refund to the operator 24 hours after Setu returned %i, and sends the refund again on retry',
     async (status) => {
       const refund = await newRefund()
       bank.nextFaults = { refund: [{ status }] }
@@ -163,7 +163,7 @@ describe('a refund at Setu', () => {
     },
   )
 
-  it('is not reported as unsure while its status check fails', async () => {
+  it('does not report a refund as unsure while the refund’s status check fails', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }], refundsOfPayment: [{ status: 500 }] }
     const { look } = startInstance()
@@ -176,7 +176,7 @@ describe('a refund at Setu', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
   })
 
-  it('is checked for 35 days; after 5 days an exception is stored, which Setu’s notification resolves', async () => {
+  it('checks a refund for 35 days, and after 5 days stores an exception, which Setu’s notification resolves', async () => {
     const refund = await newRefund()
     bank.refunds.faults = { late: 1 }
     const { look } = startInstance()
@@ -199,7 +199,7 @@ describe('a refund at Setu', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund without an end, resolved'])
   })
 
-  it('is not sent while Setu returns another UTR for the payment; after 5 days an exception is stored', async () => {
+  it('does not send a refund while Setu returns another UTR for the payment, and stores an exception after 5 days', async () => {
     const orderId = await newPaid(false)
     const { qr, ...payment } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
     const { id: _, txnId: __, ...event } = bank.eventOf(qr, payment)
@@ -233,7 +233,7 @@ describe('a refund at Setu', () => {
 })
 
 describe('a refund that several instances may send', () => {
-  it('is sent by exactly one of 4 instances', async () => {
+  it('sends a refund from exactly one of 4 instances', async () => {
     const orderId = await newPaid()
     const refunds = await Promise.all(Array.from({ length: 20 }, () => newRefund(1_000, orderId)))
     const instances = Array.from({ length: 4 }, startInstance)
@@ -246,7 +246,7 @@ describe('a refund that several instances may send', () => {
     }
   })
 
-  it('is not repeated by an instance that stalled before marking it as sent', async () => {
+  it('does not send a refund again from an instance that stalled before marking the refund as sent', async () => {
     const refund = await newRefund()
     const [queue] = await startInstance().source.findQueues()
     const [job] = (await queue?.claim(1)) ?? []
@@ -257,7 +257,7 @@ describe('a refund that several instances may send', () => {
     expect(sendings(refund)).toHaveLength(1)
   })
 
-  it('is sent only by the instance that marked it as sent, however long that instance stalls', async () => {
+  it('sends a refund only from the instance that marked the refund as sent, however long that instance stalls', async () => {
     const refund = await newRefund()
     let goOn: () => void = () => undefined
     const standsStill = new Promise<void>((resolve) => {
@@ -283,7 +283,7 @@ describe('a refund that several instances may send', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
   })
 
-  it('is sent again until the acquirer responds, if the acquirer recognises a repeated refund', async () => {
+  it('sends a refund again until the acquirer responds, if the acquirer recognises repeated refunds', async () => {
     const refund = await newRefund()
     const sent: string[] = []
     const client = {
@@ -305,7 +305,7 @@ describe('a refund that several instances may send', () => {
   })
 })
 
-describe('a notification of Setu about a refund', () => {
+describe('a notification from Setu about a refund', () => {
   /** Creates a refund that is pending at the bank, and returns the bank's record of it. */
   async function newPending() {
     const refund = await newRefund()
@@ -316,14 +316,14 @@ describe('a notification of Setu about a refund', () => {
   }
   const report = (row: object, changes: object) => bank.sendEvent(bank.refunds.eventOf({ ...row, ...changes } as never))
 
-  it('with another merchant is rejected with 409 and stored', async () => {
+  it('returns 409 for Setu’s refund notification with another merchant, and stores the notification', async () => {
     const { refund, row } = await newPending()
     expect(await report(row, { status: 'success', merchantId: 'ANOTHER' })).toBe(409)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
     expect(await exceptionsOf(refund)).toEqual(['refund differs'])
   })
 
-  it('that is unreadable is rejected with 400 and stored', async () => {
+  it('returns 400 for an unreadable refund notification from Setu, and stores the notification', async () => {
     const { refund, row } = await newPending()
     const saved = async () =>
       (await service.db.query(`select from payment_exceptions where kind = 'unreadable'`)).rowCount ?? 0
@@ -335,7 +335,7 @@ describe('a notification of Setu about a refund', () => {
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
   })
 
-  it('resolves the exception of an unsure refund, even before Setu lists the refund', async () => {
+  it('resolves the exception of an unsure refund on Setu’s notification, even before Setu lists the refund', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }] }
     const { look } = startInstance()

@@ -67,8 +67,8 @@ async function recorded(orderId: string, { db } = service) {
   }
 }
 
-describe('a payment link of Setu', () => {
-  it('is created for the order’s amount and expiry, with Setu’s own reference as tr', async () => {
+describe('a payment link from Setu', () => {
+  it('creates a Setu payment link with the order’s amount and expiry, and with Setu’s own reference as tr', async () => {
     const orderId = await newOrder()
     const { rows } = await service.db.query('select expires_at from payment_intents where order_id = $1', [orderId])
     const [{ expires_at }] = rows
@@ -79,7 +79,7 @@ describe('a payment link of Setu', () => {
 })
 
 describe('a payment link to a payee other than the merchant’s own address', () => {
-  it('is stored, shown and, in the sandbox, paid if the merchant accepts the payee', async () => {
+  it('stores and shows a link to another payee that the merchant accepts, and accepts the link’s payment in the sandbox', async () => {
     const { service: sandbox, bank: its } = await startServiceWithBank({ limits: PATIENT_LIMITS, sandbox: true })
     const of = await newSetuMerchant(sandbox, { payees: ['Not-Chai*@ExampleBank'] })
     its.nextFaults.createDqr = ['wrong payee']
@@ -95,7 +95,7 @@ describe('a payment link to a payee other than the merchant’s own address', ()
     expect(played?.body).toMatchObject({ payeeVpa: 'not-chaipoint@examplebank' })
   })
 
-  it('is rejected if the merchant does not accept the payee; the log contains the payee and the accepted ones', async () => {
+  it('rejects a link to a payee that the merchant does not accept, and logs the payee and the accepted payees', async () => {
     const of = await newSetuMerchant(service, { payees: ['chai.*@icici', 'chai@icici'] })
     service.log.length = 0
     expect((await create({}, { of })).status).toBe(503)
@@ -114,19 +114,22 @@ describe('a payment link to a payee other than the merchant’s own address', ()
   })
 })
 
-describe('an error response of Setu', () => {
-  it.each([400, 404])('does not log status %d for closing a QR that was paid or has expired', async (status) => {
-    const orderId = await newOrder()
-    bank.nextFaults.expireDqr = [{ status }]
-    const before = bank.countOf('expireDqr')
-    service.log.length = 0
-    await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
-    await until('Setu received the call', () => bank.countOf('expireDqr') > before)
-    await until('the metric counts the call', async () =>
-      (await service.metrics()).includes('call="closeLink",outcome="done"'),
-    )
-    expect(service.log.filter((line) => JSON.parse(line).call === 'closeLink')).toEqual([])
-  })
+describe('an error response from Setu', () => {
+  it.each([400, 404])(
+    'does not log status %d when Setu rejects closing a QR that was paid or has expired',
+    async (status) => {
+      const orderId = await newOrder()
+      bank.nextFaults.expireDqr = [{ status }]
+      const before = bank.countOf('expireDqr')
+      service.log.length = 0
+      await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
+      await until('Setu received the call', () => bank.countOf('expireDqr') > before)
+      await until('the metric counts the call', async () =>
+        (await service.metrics()).includes('call="closeLink",outcome="done"'),
+      )
+      expect(service.log.filter((line) => JSON.parse(line).call === 'closeLink')).toEqual([])
+    },
+  )
 
   it.each<CallFault>([
     ...[401, 500, 429].map((status) => ({ status })),
@@ -134,7 +137,7 @@ describe('an error response of Setu', () => {
     'no fields',
     'half a body',
     'no response',
-  ])('returns 503 when the login to Setu meets %j, and succeeds next time', async (fault) => {
+  ])('returns 503 when the login to Setu fails with %j, and succeeds on the next request', async (fault) => {
     bank.forgetTokens()
     bank.nextFaults.logIn = [fault]
     const order_id = unique('order')
@@ -144,7 +147,7 @@ describe('an error response of Setu', () => {
 })
 
 describe('the login to Setu', () => {
-  it('is shared by all calls that wait for it, and its token is used again', async () => {
+  it('shares one login to Setu among all waiting calls, and reuses the login’s token', async () => {
     const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT_LIMITS })
     const of = await newSetuMerchant(fresh)
     await Promise.all(Array.from({ length: 20 }, () => create({}, { of, at: fresh })))
@@ -152,7 +155,7 @@ describe('the login to Setu', () => {
     expect([freshBank.countOf('logIn'), freshBank.countOf('createDqr')]).toEqual([1, 21])
   })
 
-  it('is repeated once for all concurrent calls when Setu rejects the token', async () => {
+  it('repeats the login once for all concurrent calls when Setu rejects the token', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     bank.forgetTokens()
@@ -161,7 +164,7 @@ describe('the login to Setu', () => {
     expect(bank.countOf('logIn') - before).toBe(1)
   })
 
-  it('is renewed after 4 minutes while calls use the old token', async () => {
+  it('renews the Setu token after 4 minutes while calls use the old token', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     service.clock.advance(241)
@@ -176,7 +179,7 @@ describe('the login to Setu', () => {
   })
 })
 
-describe('a notification of Setu', () => {
+describe('a notification from Setu', () => {
   const event = (orderId: string, eventType: string, changes: object = {}) => {
     const qr = qrOf(orderId)
     const ids = { id: unique('01'), txnId: unique('SET'), txnTs: service.clock.now().toISOString() }
@@ -196,13 +199,16 @@ describe('a notification of Setu', () => {
   let lastRrn = 623_504_870_000
   const newRrn = () => String(++lastRrn)
 
-  it.each([[undefined], [null], ['']])('may report a failed attempt without rrn or txnTs: %j', async (absent) => {
-    const orderId = await newOrder()
-    expect(await bank.sendEvent(event(orderId, 'payment.failed', { rrn: absent, txnTs: absent }))).toBe(200)
-    expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
-  })
+  it.each([[undefined], [null], ['']])(
+    'accepts Setu’s notification of a failed attempt without rrn or txnTs: %j',
+    async (absent) => {
+      const orderId = await newOrder()
+      expect(await bank.sendEvent(event(orderId, 'payment.failed', { rrn: absent, txnTs: absent }))).toBe(200)
+      expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
+    },
+  )
 
-  it('with one order’s id and another order’s QR is rejected with 404 and changes nothing', async () => {
+  it('returns 404 for Setu’s notification with one order’s id and another order’s QR, and changes nothing', async () => {
     const [one, other] = [await newOrder(), await newOrder()]
     const changes = { productInstanceId: qrOf(other).id }
     expect(await bank.sendEvent(event(one, 'payment.success', changes))).toBe(404)
@@ -218,7 +224,7 @@ describe('a notification of Setu', () => {
     ['productInstanceId', undefined, 'productInstanceId is required'],
     ['productInstanceId', '../x', 'productInstanceId must be a Setu identifier'],
   ])(
-    'of a success with %s %j is rejected with 400 and stored without customer data',
+    'returns 400 for Setu’s notification of a success with %s %j, and stores the notification without customer data',
     async (field, value, msg, others?: object) => {
       const orderId = await newOrder()
       const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value, ...others }))
@@ -248,7 +254,7 @@ describe('a status check at Setu', () => {
 
   const namesOf = ({ id, txnId }: { id: string; txnId: string }) => ({ id, txnId })
 
-  it('finds the last payment, even if its time zone lacks the colon', async () => {
+  it('finds the last payment, even if the time zone in Setu’s response lacks the colon', async () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
@@ -271,7 +277,7 @@ describe('a status check at Setu', () => {
     })
   })
 
-  it.each([[undefined], [null], ['']])('finds a failed attempt with %j as its rrn', async (rrn) => {
+  it.each([[undefined], [null], ['']])('finds a failed attempt whose rrn is %j', async (rrn) => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
@@ -281,7 +287,7 @@ describe('a status check at Setu', () => {
   })
 
   it.each([{ rrn: '', id: '' }, { amount: '20000' }, { amount: 0.5 }])(
-    'rejects a success with the invalid value %j',
+    'rejects Setu’s report of a success with the invalid value %j',
     async (changes) => {
       const orderId = await newOrder()
       const { payment } = await bank.pay(orderId, quietly)
@@ -311,7 +317,7 @@ describe('the sandbox form on the pay page', () => {
     ['OTHER_AMOUNT', 'PENDING', ['amount differs']],
     ['EXPIRE', 'PENDING', []],
   ])(
-    'the option %s simulates a payment at Setu and gives the order the status %s',
+    'simulates a payment at Setu for the option %s and gives the order the status %s',
     async (pressed, end, exceptions) => {
       const orderId = await newOrder({ of, at: sandbox })
       expect((await press(orderId, pressed)).status).toBe(303)

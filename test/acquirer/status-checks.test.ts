@@ -71,7 +71,7 @@ const take = async (now: Date, limit = 10) =>
   ])
 
 describe('status checks of an unpaid order', () => {
-  it('checks an unpaid order 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
+  it('checks an unpaid order’s status 90 seconds, 8 minutes and 2 hours after the order’s expiry, then never again', async () => {
     const orderId = await newOrderWithLink()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
       expect(await findPending(afterExpiry(seconds - 1))).toEqual([])
@@ -84,7 +84,7 @@ describe('status checks of an unpaid order', () => {
     expect(await statusChecks.claim(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
   })
 
-  it('replaces missed status checks by one check, and schedules the next a minute later', async () => {
+  it('replaces missed status checks by one check, and schedules the next check a minute later', async () => {
     const [minutes, hours] = [await newOrderWithLink(), await newOrderWithLink()]
     expect(await take(afterExpiry(470), 1)).toEqual([[minutes, 1]])
     expect((await take(afterExpiry(10_000))).toSorted()).toEqual(
@@ -96,7 +96,7 @@ describe('status checks of an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([])
   })
 
-  it('stops status checks when the order is paid, and continues them after a failed attempt', async () => {
+  it('stops status checks when the order is paid, and continues the checks after a failed attempt', async () => {
     const [paid, failed] = [await newOrderWithLink(), await newOrderWithLink()]
     service.clock.set('2026-04-01T00:10:00Z')
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
@@ -105,7 +105,7 @@ describe('status checks of an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
-  it('claims the status check of an unpaid order immediately, however many checks of paid orders precede it', async () => {
+  it('claims the status check of an unpaid order immediately, however many status checks of paid orders are scheduled earlier', async () => {
     const paid = await Promise.all(Array.from({ length: 8 }, (_, number) => newOrderWithLink(number)))
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = order_id where order_id = any ($1)", [
       paid,
@@ -119,14 +119,14 @@ describe('status checks of an unpaid order', () => {
     expect(await findPending(afterExpiry(91))).toEqual([])
   })
 
-  it('checks nothing at an acquirer that is not set up', async () => {
+  it('runs no status check at an acquirer that is not configured', async () => {
     await newOrderWithLink()
     service.clock.set(afterExpiry(90).toISOString())
     expect(await sourceOf({ clientOf: async () => undefined }).findQueues()).toEqual([])
     expect(await statusChecks.claimPending({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
   })
 
-  it('includes the operator’s status checks, allowed at any time, in the order’s limit of three', async () => {
+  it('counts the operator’s status checks, which are allowed at any time, in the order’s limit of three checks', async () => {
     const orderId = await newOrderWithLink()
     const byOperator = () => statusChecks.claim(orderId, 3, afterExpiry(90))
     expect(await byOperator()).toMatchObject({ orderId, statusChecks: 1 })
@@ -170,24 +170,24 @@ describe('status checks on demand, while a merchant or customer waits', () => {
     mayCheckStatus(state(changes), rules, atAge(seconds), cameBackAt)
   const checked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
 
-  it('allows the first check from the acquirer’s earliest time, whether the merchant or the customer waits', () => {
+  it('allows the first check from the acquirer’s earliest time on, whether the merchant or the customer waits', () => {
     expect([may(89), may(90), may(89, {}, atAge(60)), may(90, {}, atAge(60))]).toEqual([false, true, false, true])
   })
 
-  it('allows a further check after the acquirer’s pause for polling merchants, and sooner when the customer returns to the page', () => {
+  it('allows a further check after the acquirer’s pause for polling merchants, and earlier when the customer returns to the page', () => {
     expect([may(449, checked), may(450, checked)]).toEqual([false, true])
     expect([may(149, checked, atAge(120)), may(150, checked, atAge(120))]).toEqual([false, true])
     // The customer returned before the last check, which was run for this reason.
     expect(may(150, checked, atAge(80))).toBe(false)
   })
 
-  it('allows no check while one is scheduled, when only the last one is left, or after the order’s final status', () => {
+  it('allows no check while a check is scheduled, when only the last check is left, or after the order’s final status', () => {
     expect(may(450, { ...checked, dueAt: atAge(450).getTime() })).toBe(false)
     expect(may(450, { ...checked, statusChecks: 2 })).toBe(false)
     expect(may(900 + 600, checked)).toBe(false)
   })
 
-  it('checks an order once on demand, and later on the regular schedule', async () => {
+  it('checks an order once on demand, and later checks the order on the regular schedule', async () => {
     const [waitedFor, other] = [await newOrderWithLink(1), await newOrderWithLink(2)]
     const waiting = createWaiting(service.db, () => rules)
     const orders = new Map([[waitedFor, undefined]])
@@ -211,7 +211,7 @@ describe('status checks on demand, while a merchant or customer waits', () => {
 })
 
 describe('reading the pending jobs of acquirers', () => {
-  it('reads the status checks and refunds of 40 accounts with as many statements as those of one', async () => {
+  it('reads the pending jobs of 40 acquirer accounts with as many statements as the pending jobs of one account', async () => {
     const statements: string[] = []
     const counting = {
       query(text: string | { text: string }, values?: unknown[]) {
@@ -246,7 +246,7 @@ describe('reading the pending jobs of acquirers', () => {
     }
   })
 
-  it('claims the queues of merchants round robin, so that long queues do not starve a merchant', async () => {
+  it('claims jobs from the merchants’ queues round robin, so that long queues do not starve a merchant', async () => {
     const { concurrentJobs } = LIMITS.acquirers
     const due = Array.from({ length: 2 * concurrentJobs }, (_, number) => ({ acquirer: SETU, mid: `LONG${number}` }))
     const claimed: string[] = []
@@ -281,7 +281,7 @@ describe('reading the pending jobs of acquirers', () => {
   })
 })
 
-it('the service limits the status checks per minute of all instances that share an account', async () => {
+it('the service limits the status checks per minute across all instances that share an account', async () => {
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
   const checked: string[] = []
   const client = {
@@ -300,7 +300,7 @@ it('the service limits the status checks per minute of all instances that share 
   expect(orderIds).toEqual(expect.arrayContaining(checked))
 })
 
-it('the service does not count a status check that the acquirer rejects with 429, and repeats it', async () => {
+it('the service repeats a status check that the acquirer rejected with 429, and does not count the rejected check', async () => {
   const orderId = await newOrderWithLink()
   let isCrowded = true
   const client = {
@@ -356,7 +356,7 @@ describe('a failed status check', () => {
 
   const rejected = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
 
-  it('that did not reach the acquirer is not counted, and is repeated with growing pauses', async () => {
+  it('repeats a status check that did not reach the acquirer, with growing pauses and without counting the failed check', async () => {
     const checked = await statusCheckedAt(rejected, 3)
     expect(checked.slice(0, 4)).toEqual([90, 150, 225, 338])
     expect(checked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
@@ -365,18 +365,21 @@ describe('a failed status check', () => {
   it.each([
     ['without a response', new AcquirerError('unavailable', 'no response')],
     ['with an invalid response', new AcquirerError('bad answer', 'no UTR')],
-  ])('%s is repeated after the regular schedule, up to the order’s limit', async (_what, fault) => {
-    expect(await statusCheckedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])
-    expect(await statusCheckedAt(fault, 4)).toEqual([90, 480, 7_200, 10_800])
-    expect(await statusCheckedAt(fault, 3)).toEqual([90, 480, 7_200])
-  })
+  ])(
+    'continues status checks beyond the regular schedule after a check %s, up to the order’s limit',
+    async (_what, fault) => {
+      expect(await statusCheckedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])
+      expect(await statusCheckedAt(fault, 4)).toEqual([90, 480, 7_200, 10_800])
+      expect(await statusCheckedAt(fault, 3)).toEqual([90, 480, 7_200])
+    },
+  )
 
-  it('that the acquirer rejected is not repeated', async () => {
+  it('does not repeat a status check that the acquirer rejected', async () => {
     expect(await statusCheckedAt(new AcquirerError('refused', 'no such order'), 12)).toEqual([90, 480, 7_200])
   })
 })
 
-it('the service logs a status check whose result cannot be stored and continues with the others', async () => {
+it('the service logs a status check whose result cannot be stored, and continues with the other checks', async () => {
   const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')
   const checked: string[] = []
@@ -398,7 +401,7 @@ it('the service logs a status check whose result cannot be stored and continues 
   expect(warnings).toMatchObject([{ work: 'status checks at acquirers', error: 'the database is away' }])
 })
 
-it('the service runs a status check even if the acquirer’s limit of concurrent calls is reached', async () => {
+it('the service runs a status check even at the acquirer’s limit of concurrent calls', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = {
     createLink: hangs,

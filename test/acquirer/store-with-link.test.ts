@@ -85,7 +85,7 @@ it.each([
   { message: 'Query read timeout', code: undefined },
   { message: 'terminating connection due to administrator command', code: '57P01' },
 ])(
-  'createPaymentIntent returns the intent with its open link when the database fails after storing it ($message)',
+  'createPaymentIntent returns the intent with its open link when the database fails after storing the intent ($message)',
   async (failure) => {
     const { store, closed } = await newRequest()
     const responseIsLost: Intents['insert'] = async (intent) => {
@@ -111,7 +111,7 @@ function atCommit(what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]
 
 type Instead = Parameters<typeof intercept>[0]
 
-it('createPaymentIntent returns the intent when the connection is lost at its commit and the database is briefly unavailable', async () => {
+it('createPaymentIntent returns the intent when the commit loses its connection and the database is briefly unavailable', async () => {
   const { mid, store, closed } = await newRequest()
   const find = () => service.db.query('select from acquirer_intents where mid = $1', [mid])
   atCommit(({ stream }, submit) => {
@@ -127,7 +127,7 @@ it('createPaymentIntent returns the intent when the connection is lost at its co
   expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
 })
 
-it('createPaymentIntent leaves the link open when a lookup does not find the intent, because its commit may be in progress', async () => {
+it('createPaymentIntent leaves the link open when a look-up does not find the intent, because the intent’s commit may be in progress', async () => {
   const { store, closed } = await newRequest()
   atCommit(({ stream }) => {
     stream.destroy()
@@ -159,7 +159,7 @@ it.each([
   expect(closed).toHaveLength(1)
 })
 
-it('createPaymentIntent includes the time of the database before the acquirer call in the time limit of createPaymentIntent', async () => {
+it('createPaymentIntent counts the database time before the acquirer call towards its own time limit', async () => {
   const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 100 })
   const slowly: Intents['findEarlier'] = async (intent) => {
     await sleep(100)

@@ -88,7 +88,7 @@ it('the service writes payment.expired only after a readable response that repor
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: 'enquiry' }])
 })
 
-it('the service gives an order its final status once an operator has resolved the exception', async () => {
+it('the service sets the final status of an order once an operator has resolved the exception', async () => {
   const { order } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   await expire()
@@ -115,14 +115,14 @@ it('the service gives an order its final status once an operator has resolved th
   expect(await eventsOf(order)).toEqual(['payment.expired'])
 })
 
-it('the service cancels an order with an unreadable payment and resolves its exception', async () => {
+it('the service cancels an order with an unreadable payment and resolves the payment’s exception', async () => {
   const { order } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   expect(await cancel(stage, order)).toMatchObject({ txnStatus: 'FAIL', msg: 'Payment cancelled' })
   expect((await exceptionsOf(order))[0]).toEqual({ kind: 'unreadable', by: 'merchant' })
 })
 
-it('the service marks an order with an unreadable payment as paid when an operator confirms it, without a late payment', async () => {
+it('the service marks an order as paid, without a late payment, when an operator confirms the order’s unreadable payment', async () => {
   const { order } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   const { code, stderr } = await ops('confirm', '--order-id', order.orderId, '--utr', '523504870999', '--amount', '200')
@@ -131,7 +131,7 @@ it('the service marks an order with an unreadable payment as paid when an operat
   expect((await exceptionsOf(order)).map(({ kind }) => kind)).toEqual(['unreadable'])
 })
 
-it('the service does not reopen an order with the final status FAIL, but stores the exception', async () => {
+it('the service stores an exception but does not reopen an order with the final status FAIL', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   payment.status = 'odd'
@@ -142,7 +142,7 @@ it('the service does not reopen an order with the final status FAIL, but stores 
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
 
-it('the service checks the status once an hour for a day, within the order’s number of checks', async () => {
+it('the service checks the status of an order with an unreadable payment hourly for a day, within the order’s limit on checks', async () => {
   const { service } = stage
   const { order } = await newUnreadableOrder()
   const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
@@ -177,7 +177,7 @@ it('the service checks the status once an hour for a day, within the order’s n
   expect(await statusOf(stage, order)).toBe('PENDING')
 })
 
-it('the service shows an order paid without a bank reference, finds it by id and reference, and refunds it', async () => {
+it('the service shows, finds and refunds an order that was paid without a bank reference', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   const reference = payment.rrn
@@ -212,7 +212,7 @@ it('the service stores the bank reference of a payment once, whatever the databa
   await expect(set('523504870002')).rejects.toThrow('set once')
 })
 
-it('the service stores a second payment of an order once, as a duplicate payment only', async () => {
+it('the service stores a second payment of an order once, and only as a duplicate payment', async () => {
   const order = await newOrder(stage, of)
   const { payment: first } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   Object.assign(first, { rrn: '1234567890' })
@@ -224,7 +224,7 @@ it('the service stores a second payment of an order once, as a duplicate payment
   expect(exceptions).toEqual([['double payment', 'SUCCESS', `${first.id}9`, '200.00']])
 })
 
-it('the service recognises a payment that an operator has confirmed by the acquirer’s id or by its reference', async () => {
+it('the service recognises an operator-confirmed payment by the acquirer’s payment id or by the bank reference', async () => {
   const [byId, byReference] = [await newOrder(stage, of), await newOrder(stage, of)]
   const pay = ({ orderId }: Order) => bankOf(stage).pay(orderId, { faults: { lost: 1 } })
   const { payment: first } = await pay(byId)
@@ -244,7 +244,7 @@ it.each([
   ['no payment', (book: BankPayment[]) => void book.splice(0)],
   ['a failed payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'failed' })],
   ['a pending payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'pending' })],
-])('the service leaves an order open that Cashfree reports as PAID with %s', async (_what, change) => {
+])('the service leaves an order open if Cashfree reports the order as PAID with %s', async (_what, change) => {
   const order = await newOrder(stage, of)
   await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   change(bookOf(order).payments)
@@ -267,7 +267,7 @@ it.each([
   }
 })
 
-it('the service stores the exception for an unreadable payment of a cancelled order too', async () => {
+it('the service stores an exception for an unreadable payment of a cancelled order', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   payment.status = 'odd'
@@ -290,7 +290,7 @@ it.each(['-', '__', 'NA', '0', 'null'])('the service treats %j as a missing paym
   await expect(checkStatus(nameless)).rejects.toMatchObject({ isUnreadable: true })
 })
 
-it('the service records the readable payment and stores an exception for an unreadable one beside it', async () => {
+it('the service records a readable payment and stores an exception for an unreadable payment of the same order', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   bookOf(order).payments.push({ ...payment, id: 'null', rrn: 'NA' })

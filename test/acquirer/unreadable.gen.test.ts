@@ -105,8 +105,8 @@ describe.each<[string, Driver]>([
   ['setu', setu],
   ['cashfree', cashfree],
   ['phonepe', phonepe],
-])('a status response of %s about a paid order', (_name, start) => {
-  it('never leads to FAIL or a duplicate report, however its fields are changed', async () => {
+])('a status response from %s about a paid order', (_name, start) => {
+  it('never marks a paid order as FAIL or reports a duplicate, however the fields of the status response are changed', async () => {
     const stage = await start({ limits: LIMITS_OF_TESTS })
     const of = await stage.newMerchant()
     const unchanged = instanceWith(stage, () => undefined)

@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-it('npm ci finds no package that requires a newer Node.js than the running one', async () => {
+it('npm ci finds no package that requires a newer Node.js than the running version', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-install-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const file of ['package.json', 'package-lock.json', '.npmrc']) cpSync(join(ROOT, file), join(folder, file))

@@ -4,6 +4,6 @@ import { expect, it } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-it('the lock file names no registry: an install uses the configured registry', () => {
+it('the lock file names no registry, so that npm uses the configured registry', () => {
   expect(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).not.toContain('"resolved"')
 })

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 const TEST = resolve(import.meta.dirname, '..')
 
-it('the project `generated` runs exactly the test files with long input', () => {
+it('the test project `generated` runs exactly the test files with long input', () => {
   const files = readdirSync(TEST, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.test.ts'))
   const generators = files.filter((path) =>
     /from '.*support\/generated\.ts'/.test(readFileSync(join(TEST, path), 'utf8')),

@@ -84,11 +84,11 @@ function errorsOf(file: string, text = textOf(file)): string[] {
 }
 
 describe('imports between areas of src', () => {
-  it.each(files)('the imports of %s follow the rules of its area', (file) => {
+  it.each(files)('the imports of %s follow the rules for the file’s area', (file) => {
     expect(errorsOf(file)).toEqual([])
   })
 
-  it('no file imports itself through others, types included', () => {
+  it('no file imports itself through other files, including type imports', () => {
     const targets = new Map(files.map((file) => [file, importsOf(file).map(({ target }) => target)]))
     const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
       (targets.get(from) ?? []).some((next) => {
@@ -100,7 +100,7 @@ describe('imports between areas of src', () => {
     expect(files.filter((file) => reaches(file, file))).toEqual([])
   })
 
-  it('no file of an area imports an area above it, types included', () => {
+  it('no file of an area imports a file of a higher area, including type imports', () => {
     const order = ['platform', 'gateway', 'books', 'operator']
     const rank = (file: string) => order.indexOf(file.split('/')[0] ?? '')
     const upward = files
@@ -109,7 +109,7 @@ describe('imports between areas of src', () => {
     expect(upward).toEqual([])
   })
 
-  it('the operator’s commands use the same modules as operations, never an operation', () => {
+  it('the operator’s commands import the modules that operations use, but never an operation', () => {
     const operations = files.filter((file) =>
       importsOf(file).some(({ target }) => target === 'platform/http/operation.ts'),
     )
@@ -118,16 +118,16 @@ describe('imports between areas of src', () => {
     expect(used.filter(({ target, typeOnly }) => !typeOnly && operations.includes(target))).toEqual([])
   })
 
-  it('no file uses URL.canParse, which returns wrong results in Node.js 20 once it is optimised', () => {
+  it('no file uses URL.canParse, because Node.js 20 returns wrong results once URL.canParse is optimised', () => {
     expect(files.filter((file) => textOf(file).includes('URL.canParse'))).toEqual([])
   })
 
-  it('only server.ts and src/dev import app.ts and server.ts, types included', () => {
+  it('only server.ts and src/dev import app.ts and server.ts, including types', () => {
     const importers = files.flatMap((file) => importsOf(file)).filter(({ target }) => /^(app|server)\.ts$/.test(target))
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
 
-  it('only config.ts and src/dev read the environment, only server.ts and src/dev exit the process', () => {
+  it('only config.ts and src/dev read the environment, and only server.ts and src/dev exit the process', () => {
     const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(filesWith(/process\.env\b/))).toEqual(['server.ts'])
@@ -139,7 +139,7 @@ describe('imports between areas of src', () => {
     expect(writers).toEqual(['operator/cli/output.ts'])
   })
 
-  it('only server.ts, src/dev and src/operator/cli read a clock: elsewhere time is an argument', () => {
+  it('only server.ts, src/dev and src/operator/cli read a clock, and other files receive the time as an argument', () => {
     const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(textOf(file)))
     expect(readers.filter((file) => !/^(server\.ts|dev\/|operator\/cli\/)/.test(file))).toEqual([])
   })

@@ -45,7 +45,7 @@ describe('migrations of a distributed database', () => {
     ['alter table t add x int constraint positive check (x > 0)', ['a constraint inside']],
     ['ALTER TABLE t ADD COLUMN x int REFERENCES u (y)', ['a constraint inside']],
     ['alter table t add column x int unique', ['a constraint inside']],
-  ])('the check of migrations detects a statement that Citus rejects: %s', (statement, why) => {
+  ])('the migration check finds exactly the statements that Citus rejects: %s', (statement, why) => {
     expect(errors(statement)).toEqual(why.map((beginning) => expect.stringContaining(beginning)))
   })
 })

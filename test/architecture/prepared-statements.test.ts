@@ -9,7 +9,7 @@ const SRC = join(import.meta.dirname, '../../src')
  * memory. Statements are therefore prepared when a module is loaded, from a constant or by a function that is called
  * for a constant.
  */
-it('every statement is prepared when its module is loaded, never by a request', () => {
+it('modules prepare every statement when loaded, and no request prepares a statement', () => {
   const MAKERS = ['prepared', 'describeRows', 'defineList', 'query']
   const call = new RegExp(`(?<!function |override |\\.)\\b(${MAKERS.join('|')})[<(]`)
   const constant = new RegExp(`^(export )?const \\w+ = (${MAKERS.join('|')})[<(]`)

@@ -203,7 +203,7 @@ async function accessesOfAll(): Promise<Map<string, Access[]>> {
   }
 }
 
-it('every statement on a tenant’s table names mid, or the service’s unguessable orderId if mid is unknown', async () => {
+it('every statement on a tenant’s table names mid, or the service’s unguessable orderId if the mid is unknown', async () => {
   const accesses = await accessesOfAll()
   const withBody = Object.values(OPERATIONS)
     .flat()

@@ -22,7 +22,7 @@ function milliseconds(value: string, source: string): number {
   return Number(number.replaceAll('_', ''))
 }
 
-it('no quick test waits longer than 300 ms: time is an argument', () => {
+it('no quick test waits longer than 300 ms', () => {
   const files = readdirSync(TEST, { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.endsWith('.ts') && !path.endsWith('.slow.test.ts') && !PROGRAMS.test(path),
   )

@@ -14,31 +14,31 @@ const quiet = figuresOf(creates(500))
 const attack = (name: string, own: Create[], broken: string[] = []) => ({ name, creates: own, broken })
 
 describe('the verdict on attacks', () => {
-  it('is positive if the p99 of creates is at most 10 times the p99 without attacks', () => {
+  it('the verdict is positive if the p99 of creates is at most 10 times the p99 without attacks', () => {
     const attacks = [attack('one', creates(250, { slow: 10 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([])
   })
 
-  it('is negative if the p99 of creates is more than 10 times the p99 without attacks', () => {
+  it('the verdict is negative if the p99 of creates is more than 10 times the p99 without attacks', () => {
     const attacks = [attack('one', creates(250, { slow: 100 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
       { name: 'all attacks', broken: ['the p99 is at most 10 times that of the quiet run: it is 20.0 times'] },
     ])
   })
 
-  it('depends, for a run of some attacks, only on the share of 200 responses, not on the p99', () => {
+  it('the verdict on selected attacks depends only on the share of 200 responses, not on the p99', () => {
     expect(brokenPromises([attack('one', creates(250, { slow: 100 }))], undefined)).toEqual([])
     expect(brokenPromises([attack('one', creates(250, { rejected: 3 }))], undefined)).toHaveLength(2)
   })
 
-  it('is negative if fewer than 99 % of the creates during one attack return 200', () => {
+  it('the verdict is negative if fewer than 99 % of the creates during one attack return 200', () => {
     const attacks = [attack('one', creates(200, { rejected: 3 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
       { name: 'one', broken: ['99 % of the creates are 200: 98.5 % are'] },
     ])
   })
 
-  it('is negative if one attack reports a broken promise', () => {
+  it('the verdict is negative if one attack reports a broken promise', () => {
     expect(brokenPromises([attack('one', creates(200), ['the service keeps running'])], quiet)).toEqual([
       { name: 'one', broken: ['the service keeps running'] },
     ])

@@ -157,7 +157,7 @@ function argumentsOf(args: string[]): Record<string, unknown> {
 const camelCase = (flag: string) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase())
 
 describe('the audit', () => {
-  it('the audit stores one row per changing command, with operator, arguments and outcome but no secret', async () => {
+  it('the audit stores one row per changing command, with operator, arguments and outcome but without secrets', async () => {
     const changes = await everyChange()
     const names = COMMANDS.map(({ name }) => name).sort()
     const nameOf = (args: string[]) => names.findLast((name) => args.join(' ').startsWith(name)) as string
@@ -239,7 +239,7 @@ describe('the audit', () => {
       expect(stdout).not.toContain('[object')
     })
 
-    it('ops audit --mid lists the merchant’s commands, including those that name only its key or webhook', async () => {
+    it('ops audit --mid lists the merchant’s commands, including commands that name only the merchant’s key or webhook', async () => {
       const { publicKey } = await json(['keys', 'create', '--mid', mid])
       const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/hook'])
       await json(['webhooks', 'disable', '--endpoint', id])
@@ -260,7 +260,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('the audit stores no outcome for a multi-step command that was interrupted after its first change', async () => {
+    it('the audit stores no outcome for a multi-step command that was interrupted after the first change', async () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
       const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']
@@ -273,7 +273,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('the audit stores the time of the database, not of the operator’s machine', async () => {
+    it('the audit stores the database’s time, not the time of the operator’s machine', async () => {
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 30 * DAY_MS })
       await ops(['merchants', 'disable', '--mid', mid]).finally(() => vi.useRealTimers())
       const [entry] = await newEntries(before)
@@ -295,7 +295,7 @@ describe('the audit', () => {
       expect(await newEntries(before)).toEqual([])
     })
 
-    it('the audit stores the operator’s name from OPS_BY, and from --by if given', async () => {
+    it('the audit stores the operator’s name from --by, otherwise from OPS_BY', async () => {
       const settings = { ...SETTINGS, OPS_BY: 'ravi' }
       await runOps(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       await runOps(service.databaseUrl, ['merchants', 'enable', '--mid', mid, '--by', 'meera'], '', settings)
@@ -332,8 +332,8 @@ describe('the audit', () => {
     })
 
     it.each([
-      ['audit_commands', 'a changing command fails before it changes anything'],
-      ['audit_outcomes', 'the command’s change is rolled back'],
+      ['audit_commands', 'ops rejects a changing command before any change'],
+      ['audit_outcomes', 'ops rolls back the command’s change'],
     ])('if PostgreSQL rejects a row for the audit table %s, %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])

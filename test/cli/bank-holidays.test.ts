@@ -27,7 +27,7 @@ const OF_PAGE = [
 ]
 
 describe('bank-holidays import', () => {
-  it('bank-holidays import reads the Reserve Bank’s page and reports the lines that it skipped', async () => {
+  it('bank-holidays import reads the Reserve Bank’s page and reports skipped lines', async () => {
     const left =
       'ops: warning: 8 other lines skipped: line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna; …\n'
     expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 bank holidays added, 0 unchanged.\n', stderr: left })
@@ -37,7 +37,7 @@ describe('bank-holidays import', () => {
     expect(await listed('2024')).toEqual([...OF_PAGE, { day: '2024-12-31', name: 'New Year’s Eve' }])
   })
 
-  it('bank-holidays import accepts CSV with and without a header, and holidays on Sundays', async () => {
+  it('bank-holidays import accepts CSV with and without a header, and accepts holidays on Sundays', async () => {
     const sunday = '2023-01-29,"Netaji, ""the"" Leader"'
     const lines = [
       'day,name',
@@ -67,7 +67,7 @@ describe('bank-holidays import', () => {
   })
 })
 
-it('bank-holidays add and remove change one day, and report that a repeat changes nothing', async () => {
+it('bank-holidays add and remove change one day, and report that a repeated command changes nothing', async () => {
   const add = ['add', '--day', '26-01-2025', '--name', 'Republic Day']
   const said = async (args: string[]) => (await ops(args)).stdout
   expect([await said(add), await said(add)]).toEqual(

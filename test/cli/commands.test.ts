@@ -27,7 +27,7 @@ const SETU = {
 }
 
 describe('merchants', () => {
-  it('merchants add prints every field of the merchant, and rejects an existing mid without changing it', async () => {
+  it('merchants add prints every field of the merchant, and rejects an existing mid without changing the existing merchant', async () => {
     const mid = unique('M')
     const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
     const add = ['merchants', 'add', '--mid', mid, ...payee]
@@ -83,7 +83,7 @@ describe('merchants', () => {
     }
   })
 
-  it('merchants add and update set input, expiry and maximum amount, and `default` restores the service’s value', async () => {
+  it('merchants add and update set input, expiry and maximum amount, and restore the service’s value with `default`', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const settings = ['--input', 'shop', '--expiry-minutes', '5']
@@ -112,7 +112,7 @@ describe('merchants', () => {
     expect(await json(...add.with(3, unique('M')), '--max-amount', '200000')).toMatchObject({ maxAmount: 200_000 })
   })
 
-  it('merchants add and update set the payees accepted in an acquirer’s links, and `default` removes them', async () => {
+  it('merchants add and update set the payees accepted in an acquirer’s links, and remove the payees with `default`', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const payees = ['shop.*@icici', 'Shop@examplebank']
@@ -160,12 +160,12 @@ describe('merchants', () => {
         '--max-amount must be whole rupees, 1 to 500000, or default',
       ],
     ),
-  ])('merchants update rejects %j with usage and exit code 2', async (args, message) => {
+  ])('merchants update rejects the option %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
 
-  it('merchants add and update warn of a payee that UPI apps treat as a private person, with the command that fixes it', async () => {
+  it('merchants add and update warn of a UPI address that UPI apps treat as an individual’s, and name the command that fixes the address', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', '9876543210@ybl']
     const added = await ops(...add)
@@ -187,7 +187,7 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('merchants add and update store a QR-only address and a high maximum amount with a warning', async () => {
+  it('merchants add and update store a QR-only address and a high maximum amount, and warn of both', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', 'Q123456789@ybl', '--mcc', '5944']
     const added = await ops(...add, '--max-amount', '200001')
@@ -216,7 +216,7 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('merchants enable reverts disable, and a repeated disable does not change disabledAt', async () => {
+  it('merchants enable reverts merchants disable, which does not change disabledAt when repeated', async () => {
     const mid = await newMerchant()
     const { disabledAt } = await json('merchants', 'disable', '--mid', mid)
     expect(disabledAt).toMatch(/Z$/)
@@ -242,7 +242,7 @@ describe('merchants', () => {
 })
 
 describe('partners', () => {
-  it('ops partners adds a partner, links and unlinks merchants, and lists the linked ones', async () => {
+  it('ops partners adds a partner, links and unlinks merchants, and lists linked merchants', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     expect(await json('partners', 'add', '--pid', pid, '--name', 'Acme')).toMatchObject({ pid, name: 'Acme', mids: [] })
     const link = ['--pid', pid, '--mid', mid]
@@ -253,7 +253,7 @@ describe('partners', () => {
     expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [] }))
   })
 
-  it('partners add rejects an existing pid; partners link and unlink reject an unknown pid or mid', async () => {
+  it('ops partners rejects adding an existing pid, and rejects linking or unlinking an unknown pid or mid', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     await json('partners', 'add', '--pid', pid, '--name', 'Acme')
     expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(
@@ -269,7 +269,7 @@ describe('partners', () => {
 })
 
 describe('keys', () => {
-  it('keys create prints the secret once and stores only its hash', async () => {
+  it('keys create prints the secret once and stores only the secret’s hash', async () => {
     const mid = await newMerchant()
     const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
     expect(publicKey).toMatch(/^pk_/)
@@ -289,7 +289,7 @@ describe('keys', () => {
     expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*not shown again/)
   })
 
-  it('keys create gives the refund right only with --may-refund, and only to a merchant’s key', async () => {
+  it('keys create gives the right to refund only with --may-refund and only to a merchant’s key', async () => {
     const mid = await newMerchant()
     const { publicKey } = await json('keys', 'create', '--mid', mid, '--may-refund')
     await json('keys', 'create', '--mid', mid)
@@ -307,7 +307,7 @@ describe('keys', () => {
     ])
   })
 
-  it('keys rotate copies merchant or partner, rights and label of the old key, which stays valid until revoked', async () => {
+  it('keys rotate copies merchant or partner, rights and label from the old key, which stays valid until an operator revokes the old key', async () => {
     const mid = await newMerchant()
     const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
@@ -365,7 +365,7 @@ describe('keys', () => {
     )
   })
 
-  it('keys revoke rejects an unknown key, and a repeat does not change revokedAt', async () => {
+  it('keys revoke rejects an unknown key, and does not change revokedAt when repeated', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     const { revokedAt } = await json('keys', 'revoke', '--public-key', publicKey)
     expect(revokedAt).toMatch(/Z$/)
@@ -394,7 +394,7 @@ describe('settlements import', () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('file /nowhere.csv does not exist'))
   })
 
-  it('settlements import reports the path of a file that it cannot open', async () => {
+  it('settlements import reports the path of a file that ops cannot open', async () => {
     // A socket exists but cannot be opened, like another user’s file in the container of `ops`.
     const folder = mkdtempSync(join(tmpdir(), 'upi-payments-file-'))
     const socket = join(folder, 'socket')

@@ -54,10 +54,13 @@ describe('a misspelled command exits with 2 and one line with the suggested comm
     [['settlement', 'import', 'day.csv'], 'settlements import'],
     [['payments', 'forget-customer'], 'payments forget-customers'],
     [['todays'], 'today'],
-  ])('the misspelled command %j exits with 2 and one line with the suggested command', async (args, meant) => {
-    const stderr = `ops: unknown command; did you mean ops ${meant}?\n`
-    expect(await runOps(undefined, args)).toEqual({ code: 2, stdout: '', stderr })
-  })
+  ])(
+    'ops exits with 2 and suggests the correct command in one line for the misspelled command %j',
+    async (args, meant) => {
+      const stderr = `ops: unknown command; did you mean ops ${meant}?\n`
+      expect(await runOps(undefined, args)).toEqual({ code: 2, stdout: '', stderr })
+    },
+  )
 })
 
 describe('ops --help', () => {
@@ -77,7 +80,7 @@ describe('ops --help', () => {
     expect(text).not.toMatch(/--mid|--order-id/)
   })
 
-  it('ops keys revoke --help prints usage and options of the command, ops keys --help the usage of each keys command', async () => {
+  it('--help prints a command’s usage and options after ops keys revoke, and each command’s usage after ops keys', async () => {
     const revoke = await runOps(undefined, ['keys', 'revoke', '--help'])
     expect(revoke.code).toBe(0)
     expect(revoke.stdout).toMatch(
@@ -124,13 +127,13 @@ describe('ops --help', () => {
 })
 
 describe('a failing command exits with 1 and one line on stderr, without a stack trace', () => {
-  it('ops exits with 1 and names DATABASE_URL if it is not set', async () => {
+  it('ops exits with 1 and names DATABASE_URL if the setting is missing', async () => {
     const { code, stderr } = await runOps(undefined, ['merchants', 'list'])
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: DATABASE_URL is required\n' })
   })
 
   it.each([[['merchants', 'list', '--json']], [['migrate']], [['settlements', 'import', '-']]])(
-    'ops exits with 1 and one line if the database is unreachable: %j',
+    'ops exits with 1 and prints one line if the database is unreachable: %j',
     async (args) => {
       const { code, stdout, stderr } = await runOps('postgres://postgres@127.0.0.1:1/away', args)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -147,7 +150,7 @@ describe('a failing command exits with 1 and one line on stderr, without a stack
   )
 })
 
-it('ops migrate --json lists the applied migrations, and none on the second run', async () => {
+it('ops migrate --json lists the applied migrations, and lists none on the second run', async () => {
   const database = await createTestDatabase({ empty: true })
   const first = await runOps(database.url, ['migrate', '--json'])
   expect(JSON.parse(first.stdout).applied[0]).toMatch(/^0001_/)

@@ -11,7 +11,7 @@ const database = await createTestDatabase()
 
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
-it.skipIf(ON_CITUS)('database spread fails without Citus, and the audit stores the error', async () => {
+it.skipIf(ON_CITUS)('database spread fails without Citus, and stores the error in the audit', async () => {
   const errorResponse =
     'the extension Citus is not installed: only a Citus cluster can distribute a database over several servers'
   const outcome = await runOps(database.url, ['database', 'spread', '--by', 'meera'])
@@ -21,7 +21,7 @@ it.skipIf(ON_CITUS)('database spread fails without Citus, and the audit stores t
   ])
 })
 
-it.skipIf(!ON_CITUS)('database spread distributes tables of later migrations, and no table twice', async () => {
+it.skipIf(!ON_CITUS)('database spread distributes each table once, including tables of later migrations', async () => {
   const spreadAgain = async () =>
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
@@ -41,7 +41,7 @@ it.skipIf(!ON_CITUS)('database spread distributes tables of later migrations, an
 })
 
 it.skipIf(!ON_CITUS)(
-  'ops migrate and database spread reject a Citus worker and create no table on it',
+  'ops migrate and database spread reject a Citus worker and create no table on the worker',
   { timeout: 60_000 },
   async () => {
     const { url } = await createTestDatabase({ empty: true })
@@ -71,7 +71,7 @@ const END_RUN = `select pg_terminate_backend(pid) from pg_locks where locktype =
   and database = (select oid from pg_database where datname = current_database())`
 
 it.skipIf(!ON_CITUS)(
-  'database spread completes an earlier run that was killed, without leftover copies of rows',
+  'database spread completes an earlier run that was killed, and leaves no copies of rows',
   { timeout: 60_000 },
   async () => {
     const { url, db } = await createTestDatabase({ empty: true })
@@ -98,7 +98,7 @@ it.skipIf(!ON_CITUS)(
 )
 
 it.skipIf(!ON_CITUS)(
-  'two concurrent runs of database spread both succeed, and one of them distributes every table',
+  'database spread succeeds in two concurrent runs, of which one distributes every table',
   { timeout: 60_000 },
   async () => {
     const { url } = await createTestDatabase({ empty: true })

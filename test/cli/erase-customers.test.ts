@@ -86,7 +86,7 @@ describe('payments forget-customers', () => {
     expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
   })
 
-  it('payments forget-customers changes neither used order_ids nor the history, and an idempotent retry then returns 422', async () => {
+  it('payments forget-customers changes neither used order_ids nor the history, and makes an idempotent retry return 422', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }
     const once = { 'idempotency-key': 'retry-1001' }
@@ -112,7 +112,7 @@ describe('payments forget-customers', () => {
     expect(status.body).toMatchObject({ txnStatus: 'SUCCESS' })
   })
 
-  it('payments forget-customers leaves no hash that reveals a mobile number by trying all numbers', async () => {
+  it('payments forget-customers leaves no hash that reveals a mobile number to a search through all numbers', async () => {
     const merchant = await newMerchant(service.db)
     const created = await create(merchant, 3 * DAY_MS, { order_id: '1002' }, { 'idempotency-key': 'retry-1002' })
     const { orderId } = created.body.data
@@ -121,7 +121,7 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBeUndefined()
   })
 
-  it('payments forget-customers empties notes of refunds, including later ones, and refund retries remain idempotent', async () => {
+  it('payments forget-customers empties refund notes, including later notes, and leaves refund retries idempotent', async () => {
     const merchant = await newMerchant(service.db)
     const key = await newKey(service.db, merchant, true)
     const [mine, other] = ['9812340001', '9812340002']
@@ -149,7 +149,7 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
-  it('payments forget-customers erases thousands of intents in batches, each once over two concurrent runs', async () => {
+  it('payments forget-customers erases thousands of intents in batches, and each intent once over two concurrent runs', async () => {
     const { mid } = await newMerchant(service.db)
     // More than two batches of 1,000.
     const count = 2_100
@@ -174,7 +174,7 @@ describe('payments forget-customers', () => {
     expect(rowCount).toBe(0)
   })
 
-  it('payments forget-customers --email and --mobile erase one customer across merchants and ages, and no other', async () => {
+  it('payments forget-customers --email and --mobile erase exactly one customer, across all merchants and orders of any age', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const of = async (owner: typeof merchant, ageMs: number, email: string, mobile: string) =>
       (await create(owner, ageMs, { customer_email: email, customer_mobile: mobile })).body.data.orderId as string
@@ -193,7 +193,7 @@ describe('payments forget-customers', () => {
     expect(await rowOf(neighbour)).toMatchObject(ERASED)
   })
 
-  it('payments forget-customers matches a domain in Unicode or ASCII form, and a number in another script', async () => {
+  it('payments forget-customers matches a domain in Unicode or ASCII form, and a mobile number in the digits of another script', async () => {
     const { mid, key } = await newMerchant(service.db, { input: 'shop' })
     const of = async (customer_email: string, customer_mobile: string) =>
       (await create({ mid, key }, 0, { customer_email, customer_mobile })).body.data.orderId as string
@@ -253,7 +253,7 @@ describe('payments forget-customers', () => {
       expect(await forget(39)).toEqual({ forgotten: 1 })
     })
 
-    it('payments forget-customers on a terminal prints the number of intents and erases only after y', async () => {
+    it('payments forget-customers on a terminal prints the number of intents and erases only after the input y', async () => {
       const { mobile, isKnown } = await newCustomer()
       const declined = await onTerminal('n\n', '--mobile', mobile)
       expect(declined).toMatchObject({
@@ -265,7 +265,7 @@ describe('payments forget-customers', () => {
       expect(await isKnown()).toBe(false)
     })
 
-    it('payments forget-customers --older-than-days 365 needs no confirmation, so that a daily job can run it', async () => {
+    it('payments forget-customers --older-than-days 365 needs no confirmation, so that a daily job can run the command', async () => {
       await create(await newMerchant(service.db), 366 * DAY_MS)
       expect(await ops('--older-than-days', '365')).toMatchObject({
         code: 0,
@@ -297,7 +297,7 @@ describe('payments forget-customers', () => {
     [['--older-than-days', '0']],
     [['--older-than-days', '1.5']],
     [['--older-than-days', '-1']],
-  ])('payments forget-customers rejects %j with usage and exit code 2', async (args) => {
+  ])('payments forget-customers rejects the arguments %j with usage and exit code 2', async (args) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(

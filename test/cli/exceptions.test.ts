@@ -28,7 +28,7 @@ const resolve = (exception: string, reason: string, ...more: string[]) => [
 const REASON = 'refunded at the bank, RRN 523504870777'
 
 describe('payments resolve', () => {
-  it('payments resolve stores operator, time and reason, and --open no longer lists the exception', async () => {
+  it('payments resolve stores operator, time and reason, and removes the exception from the list of --open', async () => {
     const { mid, orderId, second, id } = await paidTwice()
     expect(id).toMatch(/^[0-9a-f]{12}$/)
     const done = await json(...resolve(id.toUpperCase(), REASON, '--by', 'meera'))
@@ -45,7 +45,7 @@ describe('payments resolve', () => {
   })
 
   it.each(['one after the other', 'concurrently'])(
-    'payments resolve by two operators %s stores one resolution and shows it to the second operator',
+    'payments resolve, run by two operators %s, stores one resolution and shows the resolution to the second operator',
     async (when) => {
       const { id } = await paidTwice()
       const by = (person: string) => ops(...resolve(id, `by ${person}`, '--by', person))
@@ -88,7 +88,7 @@ describe('payments resolve', () => {
         'refunded above what was paid, refund differs',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
-  ])('ops payments rejects %j with usage and exit code 2', async (args, message) => {
+  ])('ops payments rejects the arguments %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
@@ -112,7 +112,7 @@ async function withExceptions(...rows: [kind: string, amount: string, receivedAt
 const idsOf = (exceptions: { id: string }[]) => exceptions.map(({ id }) => id)
 
 describe('payments exceptions', () => {
-  it('payments exceptions filters by kind, merchant and IST days, first and last day included', async () => {
+  it('payments exceptions filters by kind, merchant and IST days, including the first and last day', async () => {
     const { mid, ids } = await withExceptions(
       ['late payment', '1', '2026-05-01T18:29:59.999Z'],
       ['late payment', '2', '2026-05-01T18:30:00Z'],
@@ -147,7 +147,7 @@ describe('payments resolve --all', () => {
   const onTerminal = (response: string, args: string[]) =>
     runOpsOnTerminal(service.databaseUrl, ['payments', ...args], response)
 
-  it('payments resolve --all resolves the filtered exceptions with one reason and stores one audit row with their count', async () => {
+  it('payments resolve --all resolves the filtered exceptions with one reason, and stores one audit row with the number of exceptions', async () => {
     const { mid, ids } = await withExceptions(...MANY)
     const [first = '', second = '', late] = ids
     const done = await json(...all(mid, '--kind', 'amount differs', '--yes', '--by', 'meera'))
@@ -163,7 +163,7 @@ describe('payments resolve --all', () => {
   })
 
   it.each(['y\n', ' YES\n'])(
-    'payments resolve --all requests confirmation with count and rupees, and resolves the exceptions after %j',
+    'payments resolve --all requests confirmation with count and rupees, and resolves the exceptions after the input %j',
     async (response) => {
       const { mid } = await withExceptions(...MANY)
       expect(await onTerminal(response, all(mid))).toEqual({
@@ -194,7 +194,7 @@ describe('payments resolve --all', () => {
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })
 
-  it('payments resolve --all by two concurrent operators resolves each exception once and reports to each their own count', async () => {
+  it('payments resolve --all, run by two operators concurrently, resolves each exception once and reports each operator’s own count', async () => {
     const { mid } = await withExceptions(...MANY)
     const by = (person: string) => json(...all(mid, '--yes', '--by', person))
     const [meera, ravi] = await Promise.all([by('meera'), by('ravi')])

@@ -104,7 +104,7 @@ describe('payments find', () => {
     }
   })
 
-  it('payments find --merchant-order-id lists the orders of all merchants, or of one with --mid', async () => {
+  it('payments find --merchant-order-id lists orders of all merchants, and with --mid only orders of the given merchant', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
     expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])
@@ -130,7 +130,7 @@ describe('payments find', () => {
     expect((await ops('--order-id', one.orderId)).stdout).toMatch(/^acquirer +cashfree:acme$/m)
   })
 
-  it('payments find --amount --on lists only orders of that amount and IST day', async () => {
+  it('payments find --amount --on lists only orders of the given amount on the given IST day', async () => {
     service.clock.set('2026-05-01T18:29:59.999Z')
     const before = await newOrder({ amount: '777' })
     service.clock.set('2026-05-01T18:30:00.000Z')
@@ -144,7 +144,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--amount', '777.00', '--on', '2026-05-01'))).toEqual([before.orderId])
   })
 
-  it('payments find --amount --on lists payments that were made or reported on the day, whenever the order was created', async () => {
+  it('payments find --amount --on lists payments made or reported on the given day, whenever the order was created', async () => {
     const stored = async (sql: string, ...values: unknown[]) => void (await service.db.query(sql, values))
     const payment = (mid: string, orderId: string, paidAt: string | null, heardAt: string) =>
       stored(
@@ -177,7 +177,7 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.received.orderId])
   })
 
-  it('payments find --utr lists settlements of the UTR to other merchants too', async () => {
+  it('payments find --utr lists settlements of the UTR, including settlements to other merchants', async () => {
     const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))
@@ -204,7 +204,7 @@ describe('payments find', () => {
     expect(both.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  it('payments find prints that an order expired unpaid, when the merchant was notified, and the late payment', async () => {
+  it('payments find prints the expiry of an unpaid order, the time of the merchant’s notification, and the late payment', async () => {
     service.clock.set('2026-03-01T06:00:00Z')
     const { orderId } = await newOrder()
     const steps = async () =>
@@ -252,7 +252,7 @@ describe('payments find', () => {
       ['--amount', '200', '--on', '2026-02-30'],
       '--on must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
     ],
-  ])('payments find rejects %j with usage and exit code 2', async (args, message) => {
+  ])('payments find rejects the arguments %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })

@@ -12,7 +12,7 @@ const HEAP_MB = 96
 /** As objects, these lines would occupy more than 100 MB. */
 const LINES = 200_000
 
-it('payments import reads a large daily transaction report in less memory than its lines would occupy', {
+it('payments import reads a large daily transaction report in less memory than the report’s lines would occupy', {
   timeout: 240_000,
 }, async () => {
   const { url } = await createTestDatabase()

@@ -37,7 +37,7 @@ describe('payments confirm', () => {
   ]
   const rejected = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-  it('payments confirm marks an order as paid once, with source operator', async () => {
+  it('payments confirm marks an order as paid once, with the source operator', async () => {
     const { orderId } = await newOrder()
     for (const changed of [true, false]) {
       expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })
@@ -62,7 +62,7 @@ describe('payments confirm', () => {
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
 
-  it('payments confirm rejects another UTR for a paid order unless --double is given', async () => {
+  it('payments confirm rejects another UTR for a paid order unless the flag --double is given', async () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
@@ -79,7 +79,7 @@ describe('payments confirm', () => {
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
-  it('payments confirm extracts the reference from pasted text and stores no other part of it in the audit', async () => {
+  it('payments confirm extracts the reference from pasted text and stores no other part of the text in the audit', async () => {
     const { orderId } = await newOrder()
     const [utr, pasted] = [newUtr(), (rrn: string) => `UPI/CR/${rrn}/Asha Rao/asha@okaxis`]
     for (const changed of [true, false]) {
@@ -107,7 +107,7 @@ describe('payments confirm', () => {
     ])
   })
 
-  it('payments confirm rejects a UTR of another order in one line and stores an exception', async () => {
+  it('payments confirm rejects a UTR of another order with a one-line error and stores an exception', async () => {
     const { mid, key, orderId } = await newOrder()
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
@@ -120,7 +120,7 @@ describe('payments confirm', () => {
     expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
   })
 
-  it('payments confirm stores nothing for a wrong amount or orderId, and then accepts the correct one', async () => {
+  it('payments confirm stores nothing for an incorrect amount or orderId, and then accepts the correct values', async () => {
     const { orderId } = await newOrder()
     const differs = 'the amount differs from the order’s amount: see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
@@ -144,7 +144,7 @@ describe('payments confirm', () => {
     ),
     [confirm(UNKNOWN_ORDER, 'U', '--paid-at', '2026-03-31'), '--paid-at must be an existing time'],
     [confirm(UNKNOWN_ORDER, 'U', '--double=yes'), "--double' does not take"],
-  ] as const)('payments confirm rejects %j with usage and exit code 2', async (args, line) => {
+  ] as const)('payments confirm rejects the arguments %j with usage and exit code 2', async (args, line) => {
     const { code, stderr } = await ops(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(line)

@@ -32,7 +32,7 @@ it('ops today --watch refreshes the output every few seconds until Ctrl-C', asyn
   expect(JSON.parse(second).at > JSON.parse(first).at).toBe(true)
 })
 
-it('ops exits without an error if the reader of its output closes the pipe', async () => {
+it('ops exits without an error if the reader of the output closes the pipe', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'merchants', 'list'], {
     cwd: ROOT,
@@ -47,7 +47,7 @@ it('ops exits without an error if the reader of its output closes the pipe', asy
   expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
 })
 
-it('a settlement import killed half-way leaves an audit row without outcome and no settlements', async () => {
+it('settlements import, killed half-way, leaves an audit row without outcome and no settlements', async () => {
   const { url, db } = await createTestDatabase()
   const { mid } = await newMerchant(db)
   const env = { ...process.env, DATABASE_URL: url }
@@ -83,7 +83,7 @@ describe('the database that ops uses', () => {
     ['that succeeds', () => migrated.url, ['merchants', 'list', '--json'], 0],
     ['that fails', () => withPassword('postgres://upi@127.0.0.1:1/away'), ['merchants', 'list', '--json'], 1],
   ])(
-    'ops first prints its database without the password on stderr, for a command %s',
+    'ops prints its database without the password on stderr before other output, for a command %s',
     async (_name, url, args, expected) => {
       const env = { ...environment, DATABASE_URL: url() }
       const { code, stdout, stderr } = await runProgram('src/operator/cli/ops.ts', args, { env })

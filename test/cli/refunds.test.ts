@@ -40,7 +40,7 @@ const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
   ])
 
 describe('ops refunds', () => {
-  it('ops refunds creates a refund, shows it, and marks it done with the bank’s reference', async () => {
+  it('ops refunds creates and shows a refund, and marks the refund done with the bank’s reference', async () => {
     const created = await create('--amount', '50.5')
     expect(created).toEqual({
       ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: created.refundId, orderId },
@@ -91,7 +91,7 @@ describe('ops refunds', () => {
     expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/10,000\.00 +2,000\.00 +345\.00/)
   })
 
-  it('refunds create rejects an amount above the remaining amount, which a failed refund increases again', async () => {
+  it('refunds create rejects an amount above the remaining amount, and a failed refund increases the remaining amount again', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
       'exceeds the unrefunded rest of the payment',
@@ -125,7 +125,7 @@ describe('ops refunds', () => {
     expect(row).toMatchObject({ command: 'refunds create', outcome: 'done', arguments: { note: 'withheld' } })
   })
 
-  it('refunds done and retry reject a refund whose status the acquirer still reports', async () => {
+  it('refunds done and refunds retry reject a refund whose status the acquirer still reports', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId, new Date())
     const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
@@ -145,7 +145,7 @@ describe('ops refunds', () => {
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 
-  it('refunds done accepts a refund without status checks even after its exception was resolved', async () => {
+  it('refunds done accepts a refund without status checks, even after the refund’s exception was resolved', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
@@ -157,7 +157,7 @@ describe('ops refunds', () => {
     expect(done).toMatchObject({ txnStatus: 'SUCCESS', reference: '523504870777' })
   })
 
-  it('refunds done resolves the double payment for which the refund was created', async () => {
+  it('refunds done resolves the double payment that the refund was created for', async () => {
     await pay(orderId)
     const [{ id }] = await json('payments', 'exceptions', '--mid', merchant.mid)
     const { refundId } = await json('refunds', 'create', '--exception', id)
@@ -179,7 +179,7 @@ it('payments show lists the refunds in an order’s history', async () => {
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })
 
-it('ops today counts open refunds, and warns like /readyz if their acquirer is not configured', async () => {
+it('ops today counts open refunds, and warns like /readyz if the refunds’ acquirer is not configured', async () => {
   const { refundId } = await create('--amount', '50')
   await heldBy('setu', refundId)
   const today = await json('today')

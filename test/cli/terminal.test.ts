@@ -52,7 +52,7 @@ describe('terminal control characters in foreign text', () => {
     expect(stderr).toContain('fdp.')
   })
 
-  it('ops replaces control characters in the name of a file, also in ops audit', async () => {
+  it('ops replaces control characters in the name of a file, including in the output of ops audit', async () => {
     const file = csvPath(`${HOSTILE}.csv`, 'nonsense\n')
     for (const [command, path] of [
       ['settlements', file],
@@ -74,7 +74,7 @@ describe('terminal control characters in foreign text', () => {
     expect(stderr).not.toMatch(OBEYED)
   })
 
-  it('ops prints an error that quotes the database in one line without control characters', async () => {
+  it('ops prints a database error in one line without control characters', async () => {
     const { code, stderr } = await ops(['payments', 'resolve', '--exception', exceptionId, '--reason', unique('again')])
     expect([code, stderr.trimEnd().split('\n').length]).toEqual([1, 1])
     expect(stderr).toContain('fdp.')
@@ -88,7 +88,7 @@ describe('terminal control characters in foreign text', () => {
     [['audit'], HOSTILE],
     [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
   ])(
-    'ops %j prints stored text without control characters, and escapes them in JSON without loss',
+    'ops %j replaces control characters in text output, and escapes control characters in JSON without loss',
     async (args, stored) => {
       const text = await ops(args)
       expect(text).toMatchObject({ code: 0, stderr: '' })

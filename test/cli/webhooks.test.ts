@@ -47,7 +47,7 @@ async function paidOrder(fields: Record<string, string> = {}): Promise<string> {
 const received = (count: number) => until(`${count} came`, () => receiver.to(path).length === count)
 
 describe('webhooks add', () => {
-  it('webhooks add prints the signing secret once and stores it encrypted', async () => {
+  it('webhooks add prints the signing secret once and stores the secret encrypted', async () => {
     const added = await add('--label', 'the shop in Pune')
     expect(added).toEqual({
       id: expect.stringMatching(/^ep_[0-9a-f]{16}$/),
@@ -98,7 +98,7 @@ describe('webhook deliveries of a merchant', () => {
     })
   })
 
-  it('webhooks deliveries --failed lists undelivered events, and webhooks resend redelivers one or all', async () => {
+  it('webhooks deliveries --failed lists undelivered events, and webhooks resend redelivers one event or all events', async () => {
     const { id } = await add()
     receiver.responses.set(path, (response, count) => {
       response.writeHead(count <= 2 ? 503 : 200, { 'retry-after': '3600' }).end('later')
@@ -124,7 +124,7 @@ describe('webhook deliveries of a merchant', () => {
     expect((await ops('deliveries', '--mid', mid)).stdout).toContain(id)
   }, 120_000)
 
-  it('webhooks resend repeats return-URL callbacks, except for orders whose payment checkPaymentStatus returned', async () => {
+  it('webhooks resend repeats return-URL callbacks, except for orders whose payment checkPaymentStatus has already returned', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     receiver.responses.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
@@ -147,7 +147,7 @@ describe('webhook deliveries of a merchant', () => {
     ).toContain('merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks')
   }, 120_000)
 
-  it('webhooks disable stops deliveries to an endpoint, and enable resumes them', async () => {
+  it('webhooks disable stops deliveries to an endpoint, and webhooks enable resumes the deliveries', async () => {
     const { id } = await add()
     expect(await json('disable', '--endpoint', id)).toMatchObject({ id, state: 'off: operator' })
     await paidOrder()
@@ -157,7 +157,7 @@ describe('webhook deliveries of a merchant', () => {
     expect(receiver.to(path)[0]?.body).toContain(orderId)
   })
 
-  it('webhooks rotate-secret prints a new secret, and events carry signatures of both secrets', async () => {
+  it('webhooks rotate-secret prints a new secret, and then the service signs events with both secrets', async () => {
     const { id, secret } = await add()
     const rotated = await json('rotate-secret', '--endpoint', id)
     expect(rotated).toEqual({ id, mid, url: url(), label: null, secret: expect.stringMatching(EVERY_SECRET) })
@@ -186,7 +186,7 @@ describe('webhook deliveries of a merchant', () => {
     [['resend', '--delivery', 'ep_0']],
     [['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`, '--mid', 'M1']],
     [['deliveries', '--mid', 'M1', '--since', 'yesterday']],
-  ])('ops webhooks rejects %j with usage and exit code 2', async (args) => {
+  ])('ops webhooks rejects the arguments %j with usage and exit code 2', async (args) => {
     expect(await ops(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
   })
 })

@@ -40,19 +40,19 @@ describe('migrations of an empty database', () => {
     expect(rows.map(({ name }) => name)).toEqual(ALL)
   })
 
-  test('reports no pending migrations in a migrated database, and another run applies nothing', async () => {
+  test('reports no pending migrations in a migrated database, and applies nothing in another run', async () => {
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 
-  test('ignores migrations of newer versions, so that an older instance continues to work', async () => {
+  test('ignores migrations from newer versions, so that an older instance continues to work', async () => {
     await pool.query("insert into schema_migrations (name, run_on) values ('9999_from_the_future', now())")
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 })
 
-test('ops migrate sends migrations and grants one statement at a time, since a distributed database rejects several in one message', async () => {
+test('ops migrate sends migrations and grants one statement at a time, because a distributed database rejects several statements in one message', async () => {
   const database = await createTestDatabase({ empty: true })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
@@ -103,7 +103,7 @@ test('an upgrade adds duplicate payments to the amounts that closed months carry
 test.each([
   ...['payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
-])('the database rejects changes of the rows of %s, even by the tables’ own role', async (table) => {
+])('the database rejects changes to rows of %s, even by the tables’ own role', async (table) => {
   const { db } = await createTestDatabase()
   const column = table.startsWith('audit') ? 'audit_id' : 'mid'
   for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
@@ -111,7 +111,7 @@ test.each([
   }
 })
 
-test('ops and /readyz reject a database of the versions before the baseline, and change nothing in it', async () => {
+test('ops and /readyz reject a database from a version before the baseline, and change nothing in that database', async () => {
   const { url, db } = await createTestDatabase()
   // Its first migration sorts before the last one of this version.
   await db.query(`update schema_migrations set name = '0001_merchants_keys_intents_settlements' where name = $1`, [
@@ -131,12 +131,12 @@ test('ops and /readyz reject a database of the versions before the baseline, and
   expect(await read()).toEqual(before)
 })
 
-test('ops migrate reports the reason if its database cannot be reached', async () => {
+test('ops migrate reports the reason if the database is unreachable', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
 })
 
 describe('servers older than PostgreSQL 15', () => {
-  test('ops migrate rejects a server older than PostgreSQL 15 with both versions, and creates nothing', async () => {
+  test('ops migrate rejects a server older than PostgreSQL 15, names both versions, and creates nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()

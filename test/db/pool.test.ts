@@ -4,7 +4,7 @@ import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-it('the connection pool treats a commit that lost a node, which Citus reports as a warning, as an outage instead of a success', async () => {
+it('the connection pool reports an outage, not a success, if Citus warns that a commit lost a node', async () => {
   const database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {
@@ -25,16 +25,16 @@ it('the connection pool treats a commit that lost a node, which Citus reports as
 
 it.each([
   [
-    'a node of Citus that was lost during a statement is an outage',
+    'reports a Citus node lost during a statement as an outage',
     'terminating connection due to unexpected postmaster exit',
     true,
   ],
   [
-    'any other internal error of PostgreSQL is an internal error of the service, not an outage',
+    'reports any other internal PostgreSQL error as an internal error of the service, not as an outage',
     'could not find block containing chunk',
     false,
   ],
-])('%s', async (_name, message, outage) => {
+])('the connection pool %s', async (_name, message, outage) => {
   const database = await createTestDatabase({ empty: true })
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {
@@ -46,7 +46,7 @@ it.each([
   }
 })
 
-it('the connection pool closes the idle connections too if a transaction’s connection does not respond, so that the next transaction succeeds', async () => {
+it('the connection pool closes idle connections if a transaction’s connection does not respond, so that the next transaction succeeds', async () => {
   const database = await createTestDatabase()
   const network = await startTcpProxy(Number(new URL(database.url).port))
   const url = Object.assign(new URL(database.url), { port: String(network.port) }).href
@@ -68,7 +68,7 @@ it('the connection pool closes the idle connections too if a transaction’s con
   }
 })
 
-it('the connection pool reports a transaction that waits too long for a lock as an outage, and leaves the idle connections open', async () => {
+it('the connection pool reports a transaction that waits too long for a lock as an outage, and leaves idle connections open', async () => {
   const database = await createTestDatabase()
   // As src/operator/deploy/roles.sql sets it for the service, and less than the limit of a query.
   const url = `${database.url}?options=-clock_timeout=200ms`
@@ -86,7 +86,7 @@ it('the connection pool reports a transaction that waits too long for a lock as 
   }
 })
 
-it('the connection pool reports a transaction as an outage if the process was paused until PostgreSQL terminated it', async () => {
+it('the connection pool reports a transaction as an outage if PostgreSQL terminated the transaction while the process was paused', async () => {
   const database = await createTestDatabase()
   const url = `${database.url}?options=-cidle_in_transaction_session_timeout=100ms`
   const pool = createPool({ url, size: 1, log: { warn: () => undefined } })
@@ -102,7 +102,7 @@ it('the connection pool reports a transaction as an outage if the process was pa
   }
 })
 
-it('the connection pool returns integers of the database as numbers, and throws for one beyond 2^53 or a numeric', async () => {
+it('the connection pool returns database integers as numbers, and throws for integers beyond 2^53 and for the type numeric', async () => {
   const { db } = await createTestDatabase({ empty: true })
   const { rows } = await db.query(
     'select 9007199254740991 as most, -5::bigint as few, count(*) as count, null::bigint as none',

@@ -34,20 +34,20 @@ it('the database client prepares a statement once per connection', async () => {
   expect([await names(), await notes()]).toEqual([1, ['a', 'b', 'c']])
 })
 
-it('the database client names the option that avoids the error of a lost prepared statement, and stores nothing', async () => {
+it('the database client reports a lost prepared statement with the option that avoids the error, and stores nothing', async () => {
   await pool.query(ADD('a'))
   await loseNames()
   await expect(pool.query(ADD('b'))).rejects.toThrow('DATABASE_PREPARED_STATEMENTS=off')
   expect(await notes()).toEqual(['a'])
 })
 
-it('the database client does not repeat a prepared statement that fails by its own error', async () => {
+it('the database client does not repeat a prepared statement that fails because of an error in the statement', async () => {
   await expect(pool.query(ADD(null))).rejects.toMatchObject({ code: '23502' })
   await pool.query(ADD('a'))
   expect(await names()).toBe(1)
 })
 
-it('the database client sends no statement names from a pool without prepared statements, reports included, and returns the same rows', async () => {
+it('the database client sends no statement names from a pool without prepared statements, and returns the same rows', async () => {
   const report = async (db: typeof pool) => {
     const days = { from: '2026-10-01', to: '2026-10-02', mid: 'M1', now: new Date('2026-11-01T00:00:00Z') }
     const found = []
@@ -79,14 +79,14 @@ describe.skipIf(!hasPgbouncer())('PgBouncer without support for prepared stateme
     return pools as [typeof pool, typeof pool]
   }
 
-  it('/readyz names the option from the first request on if PgBouncer does not support prepared statements', async () => {
+  it('/readyz names DATABASE_PREPARED_STATEMENTS from the first request on if PgBouncer does not support prepared statements', async () => {
     for (const db of await pooled(true)) {
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
     }
   })
 
-  it('/readyz reports the service as ready with DATABASE_PREPARED_STATEMENTS=off, and runs each statement once', async () => {
+  it('the service is ready with DATABASE_PREPARED_STATEMENTS=off and runs each statement once', async () => {
     const [one, two] = await pooled(false)
     for (const db of [one, two]) expect(await unreadyReason(db)).toBeUndefined()
     await Promise.all(['a', 'b', 'c', 'd'].map((text, index) => (index % 2 ? one : two).query(ADD(text))))

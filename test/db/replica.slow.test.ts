@@ -108,14 +108,14 @@ it('the service returns 503 for /readyz while DATABASE_URL names a standby', asy
 })
 
 describe('lists with a streaming replica', () => {
-  it('reads lists from the replica while it follows the primary', async () => {
+  it('reads lists from the replica while the replica follows the primary', async () => {
     await settle('1')
     await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), DATABASE_WAIT)
     await untilRespondedBy('replica')
     expect(await list()).toEqual({ status: 200, utrs: ['1'], respondedBy: 'replica' })
   })
 
-  it('lists all imported rows once the import command has finished, however far the replica lagged behind', async () => {
+  it('lists all imported rows once the import command has finished, however far the replica lags behind', async () => {
     await pauseReplay()
     const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},1000.00,2,BRN2,SUCCESS,2026-01-05T00:00:00Z\n`
     const importing = runOps(urls.url, ['settlements', 'import', '-'], csv, { DATABASE_READ_URL: urls.replicaUrl })
@@ -153,7 +153,7 @@ describe('lists with a streaming replica', () => {
     }
   })
 
-  it('reads lists from the primary as soon as the replica is unreachable, and from the replica once it has caught up', async () => {
+  it('reads lists from the primary as soon as the replica is unreachable, and from the replica once the replica has caught up', async () => {
     await untilRespondedBy('replica')
     servers.stopReplica()
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2'], respondedBy: 'primary' })
@@ -165,7 +165,7 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'replica' })
   })
 
-  it('reads lists from the primary if the replica fails after it was chosen', async () => {
+  it('reads lists from the primary if the chosen replica fails', async () => {
     await untilRespondedBy('replica')
     failing.add('replica')
     expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'primary' })

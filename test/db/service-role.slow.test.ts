@@ -120,7 +120,7 @@ async function rightsIn(url: string): Promise<Record<string, string[]>> {
 }
 
 describe('the service’s role', () => {
-  it('the service’s role has exactly the listed rights to each table', async () => {
+  it('the service’s role has exactly the listed rights on each table', async () => {
     expect(await rightsIn(service.databaseUrl)).toEqual(RIGHTS)
   })
 
@@ -174,7 +174,7 @@ describe('the service’s role', () => {
     })
   })
 
-  it('the service’s role detects a deadlock before its lock timeout, so that the second attempt is stored', async () => {
+  it('the service’s role detects a deadlock before its lock timeout, so that the service stores the second attempt', async () => {
     const { rows } = await asService(
       `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock,
               current_setting('client_connection_check_interval') as gone`,
@@ -182,7 +182,7 @@ describe('the service’s role', () => {
     expect(rows).toEqual([{ deadlock: '200ms', lock: '800ms', gone: '1s' }])
   })
 
-  it('/readyz names the command to run while the service’s role has no rights, as before the first ops migrate', async () => {
+  it('/readyz names the command to run while the service’s role has no rights, for example before the first ops migrate', async () => {
     await service.db.query('revoke all on all tables in schema public from upi_service')
     const unready = responseOf(await service.app.inject('/readyz'))
     expect([unready.status, unready.body.msg]).toEqual([
@@ -395,7 +395,7 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     expect((await asService(attack(order))).rowCount).toBe(1)
   })
 
-  it('the database rejects the second of two concurrent refunds that exceed the payment, after it has waited for the first', async () => {
+  it('the database rejects the second of two concurrent refunds that exceed the payment, after waiting for the first refund', async () => {
     const order = await refundedOrder()
     const [first, second] = [await thief(), await thief()]
     const { rows } = await second.query('select pg_backend_pid() as pid')
@@ -420,7 +420,7 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     await expect(connection.query(insertRefund(order))).rejects.toMatchObject({ code: AGAINST_A_RULE })
   })
 
-  it('the tables’ own role may resend an unsure refund and create a refund, but may not change a successful one', async () => {
+  it('the tables’ own role may resend an unsure refund and create a refund, but may not change a successful refund', async () => {
     const order = await refundedOrder()
     await unsure(order)
     await run(service.databaseUrl, setRefund(order.refund, `sent_at = now(), due_at = null`))
@@ -646,7 +646,7 @@ describe('an attacker with the service’s DATABASE_URL at orders, links and eve
     expect((await asService(attack(store))).rowCount).toBe(1)
   })
 
-  it('the service records a payment although its role has forged another one of the same order', async () => {
+  it('the service records a payment although an attacker with the service’s role has forged another payment of the same order', async () => {
     const store = await newMerchantAt()
     await hasForgedPayment(store)
     const utr = newUtr()
@@ -716,7 +716,7 @@ it('two instances with the service’s role record payments, failures, cancellat
   expect([...first.log, ...second.log].filter((line) => /"level":"(error|fatal)"/.test(line))).toEqual([])
 })
 
-it('compose passes only the service’s role to the service’s container, and no access to another role', () => {
+it('docker-compose.yml gives the service’s container access to the service’s role and to no other role', () => {
   const compose = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
   const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
   expect(api.match(/postgres:\/\/\w+/g)).toEqual(['postgres://upi_service'])
@@ -727,7 +727,7 @@ it('compose passes only the service’s role to the service’s container, and n
 })
 
 describe('ops migrate', () => {
-  it('ops migrate restores the service’s rights in one step, however many runs are concurrent', async () => {
+  it('ops migrate restores the service’s rights in one step, even in concurrent runs', async () => {
     const owner = asRole(service.databaseUrl, 'upi_owner')
     await service.db.query('grant delete on payment_intents to upi_service')
     await service.db.query('revoke select on merchants from upi_service')
@@ -754,7 +754,7 @@ describe('ops migrate', () => {
 })
 
 describe('roles.sql', () => {
-  it('roles.sql transfers all objects of an older installation to upi_owner; a repeat changes nothing', async () => {
+  it('roles.sql transfers all objects of an older installation to upi_owner, and changes nothing when repeated', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     await run(
@@ -776,7 +776,7 @@ describe('roles.sql', () => {
     await owner.end()
   })
 
-  it('roles.sql stops waiting behind a long reader, so that payments do not wait behind it', async () => {
+  it('roles.sql stops waiting for a long reader, so that payments do not wait for roles.sql', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     const backup = await connect(database.url)
@@ -830,7 +830,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('the SQL of the operator manual with roles.sql resets what an attacker set for the role, and disconnects the attacker', async () => {
+  it('the operator manual’s SQL and roles.sql reset an attacker’s settings for the role, and disconnect the attacker', async () => {
     const statements = blockWith('operator', 'sql', 'alter role upi_service nologin')
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
@@ -860,7 +860,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('roles.sql allows the service to connect to the database in which it is run, even if that is postgres', async () => {
+  it('roles.sql allows the service to connect to the database that roles.sql was run in, even if the database is postgres', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), ROLES)

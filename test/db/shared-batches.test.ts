@@ -29,7 +29,7 @@ function newBatches(fail: (items: Item[]) => unknown = () => undefined) {
 const begun = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('calls during a running batch', () => {
-  it('calls during a running batch share the next batch, and each gets the result of its own item', async () => {
+  it('calls during a running batch share the next batch, and each call gets the result of its own item', async () => {
     const { batches, call, first, release } = newBatches()
     await begun()
     const calls = ['a', 'b', 'c'].map((name) => call('key', name))
@@ -52,7 +52,7 @@ describe('calls during a running batch', () => {
     ])
   })
 
-  it('calls leave the batch if their caller no longer waits', async () => {
+  it('a call leaves the batch if the caller no longer waits', async () => {
     const { batches, call, release } = newBatches()
     await begun()
     const left = new Error('the caller has left')
@@ -70,7 +70,7 @@ describe('calls during a running batch', () => {
 })
 
 describe('failed batches', () => {
-  it('a failed batch fails each of its calls, but no later call', async () => {
+  it('a failed batch fails each of its own calls but no later call', async () => {
     const lost = new Error('Connection terminated unexpectedly')
     const { call, first, release } = newBatches((items) => items.some(({ name }) => name === 'lost') && lost)
     await begun()

@@ -13,7 +13,7 @@ describe('splitting an SQL file into statements', () => {
     [`select $$it's;$$; -- don't;\nselect 2;`, [`select $$it's;$$;`, `-- don't;\nselect 2;`]],
     ['', []],
     ['-- nothing\n', []],
-  ])('splits at semicolons outside comments, strings, names and dollar quotes: %j', (sql, statements) => {
+  ])('splits an SQL file at semicolons outside comments, strings, names and dollar quotes: %j', (sql, statements) => {
     expect(splitStatements(sql)).toEqual(statements)
   })
 
@@ -26,7 +26,7 @@ describe('splitting an SQL file into statements', () => {
   })
 
   it.each([`select '/* no comment */';`, `select 'done'';';`, "-- /* e'\nselect 1;", `select type'x';`])(
-    'accepts text that only looks like a block comment or an escape string: %s',
+    'accepts SQL text that only looks like a block comment or an escape string: %s',
     (sql) => expect(splitStatements(sql)).toEqual([sql]),
   )
 

@@ -64,7 +64,7 @@ async function readShard(url: string): Promise<pg.Client> {
   return reader
 }
 
-it('a migration that waits for a lock delays no payment, and completes once it gets the lock', {
+it('a migration that waits for a lock delays no payment, and completes once the migration acquires the lock', {
   timeout: 90_000,
 }, async () => {
   const database = await createTestDatabase()
@@ -103,7 +103,9 @@ it('a migration that waits for a lock delays no payment, and completes once it g
   expect(said[0]).toMatch(WAITING)
 })
 
-it('ops migrate names the lock for which it waits, and continues afterwards', { timeout: 90_000 }, async () => {
+it('ops migrate names the lock that ops migrate waits for, and continues once the lock is released', {
+  timeout: 90_000,
+}, async () => {
   const database = await createTestDatabase({ empty: true })
   const first = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
   for (const file of ['0001_tenants.sql', '0002_payments.sql', '0003_refunds.sql']) {
@@ -122,7 +124,7 @@ it('ops migrate names the lock for which it waits, and continues afterwards', { 
 })
 
 it.skipIf(!ON_CITUS)(
-  'a migration that waits for a reader on a Citus worker reports it, and completes once the reader has disconnected',
+  'a migration that waits for a reader on a Citus worker reports the reader, and completes once the reader has disconnected',
   {
     timeout: 90_000,
   },
@@ -140,7 +142,7 @@ it.skipIf(!ON_CITUS)(
 )
 
 it.skipIf(ON_CITUS)(
-  'the migration is rolled back and the payment is stored if the two deadlock',
+  'PostgreSQL rolls back the migration and stores the payment if the migration and the payment deadlock',
   {
     timeout: 30_000,
   },
@@ -168,7 +170,7 @@ it.skipIf(ON_CITUS)(
 )
 
 describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in transaction mode', () => {
-  it('ops migrate needs one pooled connection of PgBouncer, and leaves neither a lock nor a setting on it', async () => {
+  it('ops migrate needs one pooled connection of PgBouncer, and leaves neither a lock nor a setting on the connection', async () => {
     const database = await createTestDatabase({ empty: true })
     // A limit of the operator, which a session setting would replace.
     const direct = testPool(database.url, 1)
@@ -190,7 +192,7 @@ describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in t
   })
 })
 
-it('ops migrate names the process that holds the lock of another run, and continues once that process is terminated', {
+it('ops migrate names the process that holds the lock of another run, and continues once the process is terminated', {
   timeout: 30_000,
 }, async () => {
   const database = await createTestDatabase({ empty: true })

@@ -28,13 +28,13 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-it('the demo is created once: a second start reuses its keys and data', async () => {
+it('the demo reuses its keys and data on a second start', async () => {
   expect(await ensure()).toEqual(demo)
   const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
   expect(rows).toEqual([{ keys: 2 }])
 })
 
-it('the demo stores its secrets in a file that only its owner can read', () => {
+it('the demo stores its secrets in a file that only the file’s owner can read', () => {
   expect(statSync(join(folder, 'demo.json')).mode & 0o777).toBe(0o600)
 })
 
@@ -54,7 +54,7 @@ it('the demo enables its webhook endpoint again with the same secret, until the 
   expect((await ensureDemoWebhook(service.databaseUrl, new Date())).secret).not.toBe(first.secret)
 })
 
-it('the demo imports its settlements once, like an operator, and ops today shows the import', async () => {
+it('the demo imports its settlements once, as an operator would, and ops today shows the import', async () => {
   await ensure()
   const imports = await runOps(service.databaseUrl, ['settlements', 'imports', '--json'])
   expect(JSON.parse(imports.stdout)).toMatchObject([
@@ -70,7 +70,7 @@ it('the documented example of checkPaymentStatus works in the demo exactly as pr
   expect(requested.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 
-it('the demo’s key may refund, and the printed text states that other keys need the right', async () => {
+it('the demo’s key may refund, and the demo’s text states that other keys need the right to refund', async () => {
   const [, ...said] = demoCommands({ ...demo, webhook }, new Date()).split('Accept a first payment')
   expect(said.join()).toContain(
     'This key may also refund; other keys may not, unless the operator grants them the right.',

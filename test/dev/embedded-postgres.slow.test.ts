@@ -47,7 +47,7 @@ describe('the embedded PostgreSQL', () => {
   // After a failed test its server may still run until its owner leaves.
   afterEach(() => Promise.all(owners.splice(0).map((owner) => owner.leave())))
 
-  test('listens on 127.0.0.1 only, in UTC, with byte order collation and a password file for its owner only', async () => {
+  test('the embedded PostgreSQL listens only on 127.0.0.1, in UTC, with byte order collation and a password file that only its owner can read', async () => {
     const owner = await startOwner()
     const settings = await query(
       owner.url,
@@ -63,7 +63,7 @@ describe('the embedded PostgreSQL', () => {
     await owner.leave()
   })
 
-  test('stops soon after its owner was killed, and starts again with its data', async () => {
+  test('the embedded PostgreSQL stops soon after its parent process is killed, and starts again with its data', async () => {
     const first = await startOwner()
     await first.killHard()
     await until('the server has stopped', async () => !(await isUp(first.url)))
@@ -72,7 +72,7 @@ describe('the embedded PostgreSQL', () => {
     await second.leave()
   })
 
-  test('is shared by processes that start concurrently, until the process that started it exits', async () => {
+  test('the embedded PostgreSQL serves processes that start concurrently, until the process that started PostgreSQL exits', async () => {
     const fresh = mkdtempSync(join(inject('runDirectory'), 'fresh-'))
     const started = await Promise.all([1, 2, 3].map(() => startPostgresOwner(fresh)))
     expect(new Set(started.map(({ url }) => url)).size).toBe(1)
@@ -86,7 +86,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await isUp(url)).toBe(false)
   })
 
-  test('starts again with its data after both it and its owner were killed', async () => {
+  test('the embedded PostgreSQL starts again with its data after PostgreSQL and its parent process were killed', async () => {
     const first = await startOwner()
     const pid = postmasterPid()
     await first.killHard()
@@ -96,7 +96,7 @@ describe('the embedded PostgreSQL', () => {
     await second.leave()
   })
 
-  test('starts despite a postmaster.pid whose process id now belongs to an unrelated process', async () => {
+  test('the embedded PostgreSQL starts despite a postmaster.pid whose process id now belongs to an unrelated process', async () => {
     const first = await startOwner()
     const pid = postmasterPid()
     const content = readFileSync(pidFile(), 'utf8')

@@ -43,7 +43,7 @@ describe('npm start on a busy port', () => {
   const start = (environment: Record<string, string>) =>
     run([NODE, WITH_INSTALL, 'src/dev/start.ts'], folder, { npm_lifecycle_event: 'start', ...environment })
 
-  it('prints one message with the busy port and two free ports to use instead', async () => {
+  it('npm start prints one message with the busy port and two free ports to use instead', async () => {
     const port = await busyPort()
     const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -58,7 +58,7 @@ describe('npm start on a busy port', () => {
     }
   })
 
-  it('names the operator’s port if that is busy, and the npm script that was run', async () => {
+  it('npm start names the operator’s port if another process uses the operator’s port, and names the npm script that was run', async () => {
     const [port, opsPort] = [await busyPort(), await busyPort()]
     const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
     expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program. Run PORT=`)
@@ -74,7 +74,7 @@ describe('the file .env', () => {
     database = await createTestDatabase()
   })
 
-  it('is read as by Docker Compose: the environment takes precedence, and an empty value means the default', async () => {
+  it('npm start reads .env like Docker Compose: the environment takes precedence, and an empty value means the default', async () => {
     const lines = [
       '# a comment',
       'PUBLIC_URL="https://pay.example.in/upi"',
@@ -97,7 +97,7 @@ describe('the file .env', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('is also read by npm run ops, which uses the service’s database', async () => {
+  it('npm run ops reads .env and uses the service’s database', async () => {
     writeFileSync(join(folder, '.env'), `DATABASE_URL=${database.url}\n`)
     const { code, stderr } = await run([NODE, WITH_INSTALL, 'src/dev/ops.ts', 'merchants', 'list'], folder, {
       NODE_ENV: 'production',

@@ -52,7 +52,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(['light', 'dark'] as const)(
-    'fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
+    'the API reference fits 320 and 1280 pixels and has no axe violation in %s mode, with every second operation open',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const tab = await checkout.openTab({ colorScheme })
@@ -71,7 +71,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     },
   )
 
-  it('creates a payment intent with the entered fields and a key', { timeout: SLOW_MS }, async () => {
+  it('the API reference creates a payment intent with the entered fields and a key', { timeout: SLOW_MS }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
@@ -89,7 +89,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     }
   })
 
-  it('finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
+  it('the API reference finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const list = tab.getByRole('navigation', { name: 'Menu' })
@@ -106,7 +106,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
   })
 
   it.each(['light', 'dark'] as const)(
-    'shows the tooltip of a button that the pointer or the focus is on, in the %s',
+    'the API reference shows the tooltip of a button that has the pointer or the focus, in %s mode',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const { key } = await newMerchant(checkout.service.db)
@@ -133,7 +133,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     },
   )
 
-  it('links to openapi.json without JavaScript', async () => {
+  it('the API reference links to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const file = tab.getByRole('link', { name: 'openapi.json' })
@@ -175,7 +175,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
   /** A chapter with samples in several languages. */
   const TABS = chapterWith(/^```js\n[\s\S]*?^```\n+```python\n/m)
 
-  it('each page fits 320 and 1280 pixels and has no axe violation, in light and dark mode', {
+  it('every guide page fits 320 and 1280 pixels and has no axe violation, in light and dark mode', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab()
@@ -201,7 +201,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     }
   })
 
-  it('samples and their tabs have enough contrast in light and dark mode, whichever tab is chosen', {
+  it('samples and their tabs in the guides have enough contrast in light and dark mode, whichever tab is chosen', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab({ viewport: { width: 1440, height: HEIGHT } })
@@ -283,7 +283,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(chapters, 'chapters that no page links to').toEqual([])
   })
 
-  it('an old link to a heading of a former one-page guide leads to the chapter with this heading', async () => {
+  it('an old link to a heading of a former one-page guide leads to the chapter that contains the heading', async () => {
     const tab = await checkout.openTab()
     for (const [old, guide] of [
       [`${checkout.publicUrl}/docs/merchant`, 'merchant'],
@@ -296,7 +296,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     }
   })
 
-  it('copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
+  it('a guide’s copy button copies the sample, or only the commands of a terminal sample', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()
@@ -319,7 +319,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await copied(commands[0] as string)).toBe(commands.map((command) => `${command.slice(2)}\n`).join(''))
   })
 
-  it('the chosen language is stored, and chosen in each group of tabs that has it', async () => {
+  it('the guides store the chosen language and select the language in each group of tabs with a tab for the language', async () => {
     const tab = await checkout.openTab()
     await tab.goto(addressOf(TABS))
     const shown = () => tab.locator('.tabs > input:checked + label').allTextContents()
@@ -335,7 +335,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await tab.locator('.tabs > .code:visible').first().textContent()).toContain('<?php')
   })
 
-  it('the guides can be read and navigated without JavaScript, and then show no buttons and no search', async () => {
+  it('the guides work for reading and navigation without JavaScript, and then show neither buttons nor search', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(addressOf(PUBLIC_INDEX))
     expect(await tab.getByRole('searchbox').count()).toBe(0)
@@ -358,7 +358,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await tab.locator('.chapters [aria-current="page"]').count()).toBe(1)
   })
 
-  it('a heading that a link leads to is not hidden by the header', async () => {
+  it('the page header does not hide a heading that a link leads to', async () => {
     const tab = await checkout.openTab(DESKTOP)
     const long = CHAPTERS.find((chapter) => (chapterText(chapter).match(/^## /gm)?.length ?? 0) > 3) as string
     await tab.goto(addressOf(long))
@@ -370,7 +370,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await top()).toBeGreaterThan(60)
   })
 
-  it('printed, a chapter shows every tab with its label, and neither header nor navigation', async () => {
+  it('a printed chapter shows every tab with its label, and neither header nor navigation', async () => {
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(addressOf(TABS))
     await tab.emulateMedia({ media: 'print' })
@@ -418,7 +418,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       ['BankUnavailable', OPERATOR_INDEX, /BankUnavailable/],
       ['upgrade', OPERATOR_INDEX, /upgrade/i],
     ])(
-      'the search for %s finds its chapter first, and the index links to that chapter',
+      'the search for %s lists the matching chapter first, and the index links to the same chapter',
       async (query, index, title) => {
         const tab = await openSearch(index)
         await tab.keyboard.type(query)
@@ -437,7 +437,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       },
     )
 
-    it('the search loads its library and its entries at the first focus only, and finds words by prefix and with typing errors', async () => {
+    it('the search loads its library and its entries only on first focus, and finds words by prefix and despite typing errors', async () => {
       const tab = await checkout.openTab(DESKTOP)
       const loaded: string[] = []
       tab.on('request', (request) => void loaded.push(new URL(request.url()).pathname.replace(/.*\//, '')))
@@ -457,7 +457,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       await tab.getByText('No results').first().waitFor(SOON)
     })
 
-    it('the search is usable by keyboard: arrows move through results, Escape closes them', async () => {
+    it('the search is usable by keyboard: arrow keys move through results, and Escape closes the results', async () => {
       const tab = await openSearch(PUBLIC_INDEX)
       await tab.keyboard.type('refund')
       await results(tab).nth(1).waitFor(SOON)

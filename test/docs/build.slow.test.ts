@@ -10,7 +10,9 @@ import { chapterText, GUIDES, ROOT } from '../guides/guides.ts'
 import { run } from '../support/processes.ts'
 import { problemsOf } from './problems.ts'
 
-it('the build contains the chapters as HTML and Markdown, without their renderer', { timeout: 60_000 }, async () => {
+it('the build contains the chapters as HTML and Markdown, without the chapters’ renderer', {
+  timeout: 60_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
   try {
     await run(process.execPath, ['src/dev/build.mjs', folder])

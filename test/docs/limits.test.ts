@@ -18,12 +18,12 @@ describe('default limits', () => {
     expect(inserts.waitingMs).toBeLessThan(response.ms)
   })
 
-  it('the default limits stop a long list within 5 s after its key is revoked or its link is removed', () => {
+  it('the default limits stop a long list within 5 s after the key is revoked or the partner link is removed', () => {
     const lookUpMs = database.connectTimeoutMs + database.queryTimeoutMs
     expect(lookUps.cachedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })
 
-  it('the default limits leave connections for other clients beside open pay pages', () => {
+  it('the default limits leave connections for other clients while pay pages are open', () => {
     expect(pages.open).toBeLessThan(connections.connections)
   })
 

@@ -49,7 +49,7 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
 }
 
 describe('OpenAPI document', () => {
-  it('is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
+  it('serves the OpenAPI document without credentials, compressed and cached, with the value of PUBLIC_URL', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -70,14 +70,14 @@ describe('OpenAPI document', () => {
     }
   })
 
-  it('describes notifications only if they are accepted', async () => {
+  it('the OpenAPI document describes notifications only if the service accepts notifications', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = responseOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('has a named schema for every JSON body and response, so that generated types have names', () => {
+  it('the OpenAPI document has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -92,7 +92,7 @@ describe('OpenAPI document', () => {
     })
   })
 
-  it('names an error of every status that an operation may return', () => {
+  it('the OpenAPI document names an error for every error status that an operation may return', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
     const keyed = OPERATIONS.v1.map(({ path, errors }) => {
@@ -111,7 +111,7 @@ describe('examples of the OpenAPI document', () => {
   it.each([
     ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
     ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
-  ])('work unchanged, as form and as JSON: %s', async (path) => {
+  ])('accepts the example of %s in the OpenAPI document unchanged, as a form and as JSON', async (path) => {
     const key = path.includes('partner') ? partnerKey : merchantKey
     for (const send of [
       () => post(service.app, path, example(path, FORM), key),
@@ -121,7 +121,7 @@ describe('examples of the OpenAPI document', () => {
     }
   })
 
-  it('work unchanged for checkPaymentStatus and paymentNotification once the order exists', async () => {
+  it('accepts the examples of checkPaymentStatus and paymentNotification in the OpenAPI document unchanged once the order exists', async () => {
     const path = '/v1/payments/checkPaymentStatus'
     const { order_id = '' } = example(path, FORM)
     const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
@@ -135,7 +135,7 @@ describe('examples of the OpenAPI document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('contain the error texts that the service returns', async () => {
+  it('the examples of the OpenAPI document contain the error texts that the service returns', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -162,31 +162,34 @@ describe('pages below /docs', () => {
     ['/docs/minisearch.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
-  ])('the page %s is served without credentials, compressed, cached, and with its type', async (url, type, maxAge) => {
-    const plain = await service.app.inject(url)
-    expect([plain.statusCode, plain.headers['content-encoding']]).toEqual([200, undefined])
-    const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
-    expect(packed.headers).toMatchObject({
-      'content-type': type,
-      'content-encoding': 'gzip',
-      'cache-control': `public, max-age=${maxAge}`,
-      vary: 'accept-encoding',
-      'x-content-type-options': 'nosniff',
-    })
-    const again = { 'accept-encoding': 'gzip', 'if-none-match': String(packed.headers.etag) }
-    expect((await service.app.inject({ url, headers: again })).statusCode).toBe(304)
-    const forbidden = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip;q=0' } })
-    expect(forbidden.headers['content-encoding']).toBeUndefined()
-    const head = await service.app.inject({ method: 'HEAD', url })
-    expect([head.statusCode, head.payload, head.headers['content-length']]).toEqual([
-      200,
-      '',
-      plain.headers['content-length'],
-    ])
-  })
+  ])(
+    'serves the page %s without credentials, compressed, cached, and with the correct content type',
+    async (url, type, maxAge) => {
+      const plain = await service.app.inject(url)
+      expect([plain.statusCode, plain.headers['content-encoding']]).toEqual([200, undefined])
+      const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
+      expect(packed.headers).toMatchObject({
+        'content-type': type,
+        'content-encoding': 'gzip',
+        'cache-control': `public, max-age=${maxAge}`,
+        vary: 'accept-encoding',
+        'x-content-type-options': 'nosniff',
+      })
+      const again = { 'accept-encoding': 'gzip', 'if-none-match': String(packed.headers.etag) }
+      expect((await service.app.inject({ url, headers: again })).statusCode).toBe(304)
+      const forbidden = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip;q=0' } })
+      expect(forbidden.headers['content-encoding']).toBeUndefined()
+      const head = await service.app.inject({ method: 'HEAD', url })
+      expect([head.statusCode, head.payload, head.headers['content-length']]).toEqual([
+        200,
+        '',
+        plain.headers['content-length'],
+      ])
+    },
+  )
 
   it.each(['/docs', ...CHAPTERS.map((chapter) => `/docs/${chapter}`), '/docs/reference'])(
-    'the page %s forbids inline scripts, content from elsewhere, sending elsewhere, and framing',
+    'the page %s forbids inline scripts, external content, requests to other origins, and framing',
     async (url) => {
       const { headers, text } = await request('GET', url)
       // Styles apart, which the library of the reference sets on its elements.
@@ -199,7 +202,7 @@ describe('pages below /docs', () => {
   )
 
   it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/docs/guide.js'])(
-    'the pages below /docs reject other methods and paths like every address: %s',
+    'rejects other methods and unknown paths at %s as at every other address',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
@@ -217,7 +220,7 @@ describe('pages below /docs', () => {
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
   ])(
-    'are the target of a redirect from GET or HEAD of / below the PUBLIC_URL %s, whatever the Host',
+    'redirects GET and HEAD requests for / below the PUBLIC_URL %s to the documentation, whatever the Host header',
     async (publicUrl, docs) => {
       const { app } = await startService({ publicUrl })
       for (const method of ['GET', 'HEAD'] as const) {
@@ -234,7 +237,7 @@ describe('pages below /docs', () => {
     ['plugins', 'plugins'],
     ['acquirer', 'acquirer'],
   ] as const)(
-    'the address /docs/%s redirects to the first chapter of its guide, at any path of a proxy',
+    'redirects the address /docs/%s to the first chapter of the guide, behind a proxy under any path',
     async (old, guide) => {
       for (const ending of ['', '.md']) {
         const { status, headers } = await request('GET', `/docs/${old}${ending}`)
@@ -254,7 +257,7 @@ describe('pages below /docs', () => {
     }
   })
 
-  it('the pages below /docs mention the acquirer’s guide only where notifications are accepted', async () => {
+  it('the pages below /docs mention the acquirer’s guide only if the service accepts notifications', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const [chapter] = chaptersOf('acquirer')
     for (const url of ['/docs/acquirer', `/docs/${chapter}`, '/docs/acquirer.md', `/docs/${chapter}.md`])
@@ -269,7 +272,7 @@ describe('pages below /docs', () => {
     expect((await request('GET', '/docs')).text).toContain(`href="docs/${chapter}"`)
   })
 
-  it('/llms.txt lists every chapter for programs: a title, a summary, and working links', async () => {
+  it('/llms.txt lists every chapter for programs, with a title, a summary and working links', async () => {
     const { text } = await request('GET', '/llms.txt')
     expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Merchant API\n\n.+\n\n- \[/)
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
@@ -280,7 +283,7 @@ describe('pages below /docs', () => {
     for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
   })
 
-  it('/docs links to every chapter by its title, and the page of a chapter to every chapter of its guide', async () => {
+  it('/docs links to every chapter by title, and each chapter links to every chapter of its guide', async () => {
     const links = (html: string, prefix: string) =>
       [...html.matchAll(/<a href="([^"]+)"[^>]*>([^<]+)<\/a>/g)]
         .filter(([, href = '']) => href.startsWith(prefix))
@@ -298,7 +301,7 @@ describe('pages below /docs', () => {
     }
   })
 
-  it('a chapter links to the previous and the next chapter of its guide', async () => {
+  it('a chapter links to the previous and the next chapter of the same guide', async () => {
     const chapters = chaptersOf('merchant')
     for (const [index, chapter] of chapters.entries()) {
       const { text } = await request('GET', `/docs/${chapter}`)
@@ -308,13 +311,13 @@ describe('pages below /docs', () => {
     }
   })
 
-  it('the scripts of the pages are at most 10 kB, without libraries', () => {
+  it('the documentation pages use at most 10 kB of scripts and no script libraries', () => {
     const sizes = ['guide.js', 'reference.js'].map((name) => statSync(join(ROOT, 'src/docs/ui', name)).size)
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(10_000)
     expect(readdirSync(join(ROOT, 'src/docs/ui')).filter((name) => name.endsWith('.js'))).toHaveLength(sizes.length)
   })
 
-  it('/docs/search.json has every chapter with its sections, and every operation', async () => {
+  it('/docs/search.json contains every chapter with its sections, and every operation', async () => {
     const entries = (await request('GET', '/docs/search.json')).body as { url: string; title: string }[]
     const paths = new Set(entries.map(({ url }) => url.replace(/#(?!\?).*/, '')))
     for (const chapter of CHAPTERS) expect([...paths]).toContain(chapter)
@@ -333,7 +336,7 @@ describe('pages below /docs', () => {
 describe('the table of errors', () => {
   const rows = errorRows('merchant', OPERATIONS.v1)
 
-  it('the table of errors has each declared error of each operation of the merchant', () => {
+  it('the table of errors contains each declared error of each merchant operation', () => {
     for (const { name, errors, tag } of OPERATIONS.v1.filter(({ tag }) => tag === 'Merchant')) {
       for (const { statusCode, message } of errors) {
         const row = rows.find(({ statusCode: status, msg }) => status === statusCode && msg === message)
@@ -380,7 +383,7 @@ describe('guides of the service', () => {
     )
 
   it.each(['merchant', 'partner', 'acquirer'] as const)(
-    'show the very samples that the tests run, with this service’s URL: %s',
+    'the %s guide shows exactly the samples that the tests run, with this service’s URL',
     async (guide) => {
       const pages = await Promise.all(chaptersOf(guide).map((chapter) => request('GET', `/docs/${chapter}`)))
       const written = blocks.filter((block) => block.guide === guide)
@@ -395,7 +398,7 @@ describe('guides of the service', () => {
   )
 
   it.each(CHAPTERS)(
-    'the .md address of a chapter has the Markdown of its page, with this service’s address: %s',
+    'the .md address of a chapter serves the Markdown of the chapter’s page, with this service’s URL: %s',
     async (chapter) => {
       const { text } = await request('GET', `/docs/${chapter}.md`)
       const rows = () => errorRows(chapter.split('/')[0] as GuideName, Object.values(OPERATIONS).flat())
@@ -406,7 +409,7 @@ describe('guides of the service', () => {
     },
   )
 
-  it('send a sandbox’s customer to a page with the merchant’s next call, and escape input in that page', async () => {
+  it('the service sends a sandbox customer to a page with the merchant’s next call, and escapes input in the page', async () => {
     const { app } = await startService({ sandbox: true })
     const pages = await Promise.all(chaptersOf('merchant').map((chapter) => app.inject(`/docs/${chapter}`)))
     expect(pages.map(({ payload }) => payload).join('')).toContain(`${PUBLIC_URL}/docs/thanks?order_id=`)

@@ -34,7 +34,7 @@ it('the operator’s port serves the operator’s chapters as HTML and as Markdo
   expect((await opsApp.inject('/docs/acquirers/setu')).payload).toContain(`${PUBLIC_URL}/acquirer/setu/notification`)
 })
 
-it('/docs of the operator’s port lists its chapters, and links to the public documentation and the console', async () => {
+it('/docs on the operator’s port lists the operator’s chapters, and links to the public documentation and the console', async () => {
   const { headers, payload } = await opsApp.inject('/docs')
   expect(headers['content-security-policy']).toContain("default-src 'none'")
   for (const chapter of CHAPTERS) expect(payload).toContain(`href="docs/${chapter}"`)
@@ -64,7 +64,7 @@ it('the operator’s port redirects old addresses of chapters', async () => {
   expect([statusCode, headers.location]).toEqual([308, `docs/${chaptersOf('operator')[0]}.md`])
 })
 
-it('the public port serves none of the operator’s documentation', async () => {
+it('the public port serves no operator documentation', async () => {
   const { app } = await startService()
   const old = ['operator', 'setu', 'cashfree', 'phonepe', 'acquirers']
   for (const path of [...old, ...CHAPTERS])

@@ -24,7 +24,7 @@ const seen = (status: number, body: unknown, headers: Record<string, string | un
 })
 
 describe('every response in the tests is checked against the OpenAPI document', () => {
-  it('the tests compare a response of a service in their own process with the OpenAPI document', async () => {
+  it('the tests compare a response from a service in their own process with the OpenAPI document', async () => {
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid), key))).toBe(1)
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid)))).toBe(1)
   })
@@ -75,7 +75,7 @@ describe('the check of a response against the OpenAPI document', () => {
     expect(strangeness('POST', CREATE, response)?.join()).toMatch(fault)
   })
 
-  it('the comparison with the OpenAPI document reports an operation that it does not contain', () => {
+  it('the comparison with the OpenAPI document reports an operation that the document does not contain', () => {
     expect(strangeness('POST', '/v1/payments/refund', seen(200, {}))).toEqual(['the operation is not documented'])
     expect(strangeness('POST', '/v1/payments/refund', seen(404, {}))).toBeUndefined()
     expect(strangeness('GET', '/metrics', seen(200, ''))).toBeUndefined()

@@ -208,7 +208,7 @@ function isEmail(text: string): boolean {
   )
 }
 
-it('the service accepts exactly the e-mail addresses that the documented rule allows, and their stored form is stable', () => {
+it('the service accepts exactly the e-mail addresses that the documented rule allows, and stores each address in a stable form', () => {
   const email = NewPayment.shape.customer_email
   const seen = { taken: 0, refused: 0 }
   fc.assert(

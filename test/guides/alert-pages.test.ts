@@ -13,12 +13,12 @@ const ALERTS = RULES.split(/^ {6}- alert: /m)
 const HEADINGS = ['## Impact', '## Checks', '## Fix', '## When it resolves']
 
 describe('every alert has a page', () => {
-  it('the tests of alert pages read all rules of alerts.yml', () => {
+  it('the tests for alert pages read all rules of alerts.yml', () => {
     expect(ALERTS.length).toBe(RULES.match(/alert:/g)?.length)
     expect(ALERTS.length).toBeGreaterThan(20)
   })
 
-  it('the folder of pages and the list of chapters have exactly the alerts of alerts.yml', () => {
+  it('the folder of pages and the list of chapters contain exactly the alerts of alerts.yml', () => {
     const names = ALERTS.map(({ name }) => name).sort()
     const files = readdirSync(join(ROOT, 'src/docs/guides/alerts')).map((file) => file.replace(/\.md$/, ''))
     expect(files.sort()).toEqual(names)
@@ -29,20 +29,23 @@ describe('every alert has a page', () => {
     ).toEqual(names)
   })
 
-  it.each(ALERTS)('$name links to its page by runbook_url', ({ name, rule }) => {
+  it.each(ALERTS)('the alert $name links to its page by runbook_url', ({ name, rule }) => {
     expect(rule.match(/runbook_url: (\S+)/)?.[1]).toBe(`http://127.0.0.1:3001/docs/alerts/${name}`)
   })
 
-  it.each(ALERTS)('the page of $name has its severity, its delay and the common sections', ({ name, rule }) => {
-    const text = chapterText(`alerts/${name}`)
-    expect(text.split('\n')[0]).toBe(`# ${name}`)
-    expect(text.match(/^## .*$/gm)).toEqual(HEADINGS)
-    const severity = /severity: (?:(\w+)|'\{\{ if)/.exec(rule)?.[1] ?? 'page'
-    expect(text).toContain(`**Severity: ${severity}`)
-    const minutes = /^ {8}for: (\d+)m$/m.exec(rule)?.[1]
-    const delay = minutes === undefined ? 'immediately' : `after ${minutes} minute${minutes === '1' ? '' : 's'}`
-    expect(text).toContain(`Fires ${delay}`)
-  })
+  it.each(ALERTS)(
+    'the page of the alert $name states severity and delay, and has the common sections',
+    ({ name, rule }) => {
+      const text = chapterText(`alerts/${name}`)
+      expect(text.split('\n')[0]).toBe(`# ${name}`)
+      expect(text.match(/^## .*$/gm)).toEqual(HEADINGS)
+      const severity = /severity: (?:(\w+)|'\{\{ if)/.exec(rule)?.[1] ?? 'page'
+      expect(text).toContain(`**Severity: ${severity}`)
+      const minutes = /^ {8}for: (\d+)m$/m.exec(rule)?.[1]
+      const delay = minutes === undefined ? 'immediately' : `after ${minutes} minute${minutes === '1' ? '' : 's'}`
+      expect(text).toContain(`Fires ${delay}`)
+    },
+  )
 
   it('alerts and pages name only commands that exist', () => {
     const named = [...`${RULES}${guideText('alerts')}`.matchAll(/(?<=["`( ]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)]

@@ -101,7 +101,7 @@ describe('the operator manual', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('prints each command with its actual output, in an order in which all succeed', {
+  it('the operator manual prints each command with its actual output, in an order in which all commands succeed', {
     timeout: TIMEOUT_MS,
   }, async () => {
     expect(steps.length).toBeGreaterThan(12)

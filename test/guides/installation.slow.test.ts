@@ -55,7 +55,7 @@ const postgres = findPostgresWith('pg_dump')
 /** Address of a client that is not the proxy. */
 const CALLER = '127.0.0.2'
 
-describe('an installation without Docker by the operator manual', () => {
+describe('an installation without Docker according to the operator manual', () => {
   let folder: string
   let database: Awaited<ReturnType<typeof createTestDatabase>>
   const running: ChildProcess[] = []
@@ -94,7 +94,7 @@ describe('an installation without Docker by the operator manual', () => {
   const inFolder = (text: string) =>
     text.replaceAll('/etc/upi-payments', join(folder, 'settings')).replaceAll('/opt/upi-payments', folder)
 
-  it('reports the commit of its build', async () => {
+  it('an installation without Docker reports the commit of its build', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'dist/cli/ops.js'), '--version'])
     expect(stdout).toBe(`ops ${version} (commit 0a1b2c3)\n`)
@@ -129,14 +129,14 @@ describe('an installation without Docker by the operator manual', () => {
     ['upi-payments@.service', TEMPLATE],
     ['upi-payments-daily.service', deployText('upi-payments-daily.service')],
     ['upi-payments-daily.timer', deployText('upi-payments-daily.timer')],
-  ])('has a unit %s without errors according to systemd', async (name, unit) => {
+  ])('the unit %s in the operator manual has no errors according to systemd', async (name, unit) => {
     const file = join(folder, name)
     writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
     const { code, stdout, stderr } = await run(['systemd-analyze', 'verify', '--man=no', file], folder, {})
     expect({ code, output: stdout + stderr }).toEqual({ code: 0, output: '' })
   })
 
-  it('runs several instances by a template unit that differs from the single unit by its ports only', () => {
+  it('an installation without Docker runs several instances from a template unit that differs from the single unit only in its ports', () => {
     const ports = 'Environment=PORT=%i OPS_PORT=1%i\n'
     expect(TEMPLATE).toContain(ports)
     expect(TEMPLATE.replace(ports, '')).toBe(UNIT)
@@ -144,7 +144,7 @@ describe('an installation without Docker by the operator manual', () => {
     expect(SETTINGS).not.toMatch(/^(OPS_)?PORT=/m)
   })
 
-  it('serves as the role upi_service, also during an upgrade, and exits with 0 when stopped', async () => {
+  it('an installation without Docker serves as the role upi_service, even during an upgrade, and exits with 0 when stopped', async () => {
     const port = await freePort()
     const { child } = await startService(port)
     const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
@@ -161,7 +161,7 @@ describe('an installation without Docker by the operator manual', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  it('starts without systemd and stops on SIGTERM', async () => {
+  it('an installation without Docker starts without systemd and stops on SIGTERM', async () => {
     const port = await freePort()
     const { child } = await start(inFolder(START), port)
     expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
@@ -169,7 +169,7 @@ describe('an installation without Docker by the operator manual', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  it('runs every command of the daily unit', { timeout: TIMEOUT_MS }, async () => {
+  it('an installation without Docker runs every command of the daily unit', { timeout: TIMEOUT_MS }, async () => {
     const unit = deployText('upi-payments-daily.service')
     const [, id, path = ''] = /^LoadCredential=(\S+?):(\S+)$/m.exec(unit) ?? []
     expect(unit).toContain(`Environment=DATABASE_URL_FILE=/run/credentials/%n/${id}\n`)
@@ -184,7 +184,7 @@ describe('an installation without Docker by the operator manual', () => {
   })
 
   it.runIf(postgres && has('openssl', { mustHave: true }))(
-    'connects to PostgreSQL with TLS by the guide’s parameters, and only if the authority and the host match',
+    'the service connects to PostgreSQL over TLS with the guide’s parameters only if the certificate authority and the host match',
     { timeout: TIMEOUT_MS },
     async () => {
       const directory = mkdtempSync(join(tmpdir(), 'upi-payments-tls-'))
@@ -243,7 +243,7 @@ describe('an installation without Docker by the operator manual', () => {
   )
 
   it.runIf(postgres)(
-    'is created, backed up and restored by the guide’s commands, on its own PostgreSQL',
+    'the guide’s commands create, back up and restore an installation with its own PostgreSQL',
     { timeout: TIMEOUT_MS },
     async () => {
       const directory = mkdtempSync(join(tmpdir(), 'upi-payments-installation-'))
@@ -305,7 +305,7 @@ describe('an installation without Docker by the operator manual', () => {
   )
 
   it.runIf(has('caddy', { mustHave: false }))(
-    'logs the clients’ addresses behind Caddy, and loses no request during a restart',
+    'an installation behind Caddy logs the clients’ addresses, and loses no request during a restart',
     { timeout: TIMEOUT_MS },
     async () => {
       const [port, securePort] = [await freePort(), await freePort()]

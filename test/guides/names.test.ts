@@ -54,7 +54,7 @@ describe('links between chapters', () => {
 describe.each(GUIDES)('the guide of the %s', (guide) => {
   const text = guideText(guide)
 
-  it('names no file of the repository, except the files of an installation', () => {
+  it('the guide names no file of the repository, except installation files', () => {
     const files = unique(
       text
         .replaceAll('/opt/upi-payments/', '')
@@ -111,7 +111,7 @@ describe('the tables of fields in the guides', () => {
 const LONGEST_CODE_LINE = 84
 
 it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)(
-  'the code samples of the %s guide fit their column',
+  'the code samples in the %s guide fit their column',
   (guide) => {
     const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
     expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
@@ -122,7 +122,7 @@ it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s'
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
 })
 
-it('the refund webhook in the merchant guide has the fields of a real one', () => {
+it('the merchant guide shows a refund webhook with the fields of a real refund webhook', () => {
   const inGuide = JSON.parse(blockWith('merchant', 'json', '"refund.succeeded"'))
   const { timestamp, data } = inGuide
   const { body } = toMessage({
@@ -142,7 +142,7 @@ describe('the guides state legal requirements', () => {
     },
   )
 
-  it('states that logs are retained for 180 days, and what Docker Compose retains by default', () => {
+  it('the guides state that logs are retained for 180 days, and what Docker Compose retains by default', () => {
     const [, text = ''] = chapterText('operator/logs').split('\n## Retain the log for 180 days\n')
     const section = text.replaceAll(/\s+/g, ' ')
     const [, size, files] = /max-size: (\d+)m, max-file: '(\d+)'/.exec(fileText('docker-compose.yml')) ?? []
@@ -162,7 +162,7 @@ describe('the guides state legal requirements', () => {
     for (const day of days) expect(day).toMatch(/at the latest (from |on )?13|2027 at the latest/i)
   })
 
-  it('ops accepts the fees by instrument of the manual', () => {
+  it('ops accepts the fees by instrument from the operator manual', () => {
     const samples = [...chapterText('operator/fees').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
     expect(samples.length).toBeGreaterThan(3)
     for (const [, fee, tax] of samples) {
@@ -171,11 +171,11 @@ describe('the guides state legal requirements', () => {
     }
   })
 
-  it('the store plugin guide names where collect requests still exist', () => {
+  it('the store plugin guide states where collect requests still exist', () => {
     expect(guideText('plugins')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
   })
 
-  it('refers the operator to the primary documents', () => {
+  it('the operator manual refers the operator to the primary documents', () => {
     const [, section] = chapterText('operator/personal-data').split('\n## Legal requirements\n')
     expect(section).toMatch(/November 2026.*\*\*Read the primary\s+document/s)
   })
@@ -184,17 +184,17 @@ describe('the guides state legal requirements', () => {
 describe('the operator manual', () => {
   const text = guideText('operator')
 
-  it('sets only limits of a role that .env.example has too', () => {
+  it('the operator manual sets only those limits of a role that .env.example contains', () => {
     for (const line of text.match(/^alter role \w+ set .*$/gm) ?? []) expect(fileText('.env.example')).toContain(line)
   })
 
-  it('names only services of the compose file', () => {
+  it('the operator manual names only services of the compose file', () => {
     const services = unique(text.matchAll(/docker compose (?:exec|run|stop|start)(?: -e \S+="[^"]*"| -\S+)* (\w+)/g))
     expect(services.length).toBeGreaterThan(2)
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
   })
 
-  it('names only commands that exist', () => {
+  it('the operator manual names only commands that exist', () => {
     const named = unique(text.matchAll(/(?<=[`$ (]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)).map((name) =>
       name.trim(),
     )
@@ -204,7 +204,7 @@ describe('the operator manual', () => {
     expect(named.filter((name) => !isCommand(name))).toEqual([])
   })
 
-  it('quotes results of ops payments find as the command prints them', () => {
+  it('the operator manual quotes results of ops payments find as the command prints the results', () => {
     const [, section = ''] = chapterText('operator/payments').split('\n## Resolve a customer complaint\n')
     const quoted = unique(
       [...section.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([cell]) => [...cell.matchAll(/`([^`]+)`/g)]),
@@ -216,7 +216,7 @@ describe('the operator manual', () => {
     expect(parts.filter((part) => !printed.join().includes(part))).toEqual([])
   })
 
-  it('names only metrics that exist', async () => {
+  it('the operator manual names only metrics that exist', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
     const metrics = await createMetrics({}, async () => ({ exceptions: {}, refunds: {} })).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
@@ -231,7 +231,7 @@ const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer
 const CALLED = Object.values(OPERATIONS)
   .flat()
   .flatMap(({ path, tag }) => (tag in GUIDE_OF ? [[path, GUIDE_OF[tag as keyof typeof GUIDE_OF]] as const] : []))
-it.each(CALLED)('the operation %s has a paragraph in the guide of the %s', (path, guide) => {
+it.each(CALLED)('the operation %s has a paragraph in the guide for the %s', (path, guide) => {
   expect(proseOf(guideText(guide))).toMatch(new RegExp(`${path}\\b`))
 })
 
@@ -253,21 +253,30 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
   })
 
   // dist is what `npm run build` makes.
-  it.each(unique(readme.matchAll(/(?<![\w/.-])((?:src|test|migrations|\.ci)\/[\w./-]*\w)/g)))('%s exists', (path) => {
-    expect(existsSync(join(ROOT, path))).toBe(true)
-  })
+  it.each(unique(readme.matchAll(/(?<![\w/.-])((?:src|test|migrations|\.ci)\/[\w./-]*\w)/g)))(
+    'the path %s in the README exists',
+    (path) => {
+      expect(existsSync(join(ROOT, path))).toBe(true)
+    },
+  )
 
-  it.each(unique(readme.matchAll(/`((?:\.env|docker-compose|Dockerfile|\.nvmrc)[\w.-]*)`/g)))('%s exists', (path) => {
-    // `.env` is the reader's own.
-    expect(existsSync(join(ROOT, path === '.env' ? '.env.example' : path))).toBe(true)
-  })
+  it.each(unique(readme.matchAll(/`((?:\.env|docker-compose|Dockerfile|\.nvmrc)[\w.-]*)`/g)))(
+    'the deployment file %s in the README exists',
+    (path) => {
+      // `.env` is the reader's own.
+      expect(existsSync(join(ROOT, path === '.env' ? '.env.example' : path))).toBe(true)
+    },
+  )
 
   const measured = [...readme.matchAll(/^\|.*\]\((test\/\w+\/README\.md)\) \| (.+) \|$/gm)]
-  it.each(measured.map(([, path = '', said = '']) => [said, path]))('the README figures %s are in %s', (said, path) => {
-    const figures = said.match(/\d[\d,.]*(?: [×%])?/g) ?? []
-    expect(figures).not.toEqual([])
-    for (const figure of figures) expect(fileText(path)).toContain(figure)
-  })
+  it.each(measured.map(([, path = '', said = '']) => [said, path]))(
+    'the README figures %s also appear in %s',
+    (said, path) => {
+      const figures = said.match(/\d[\d,.]*(?: [×%])?/g) ?? []
+      expect(figures).not.toEqual([])
+      for (const figure of figures) expect(fileText(path)).toContain(figure)
+    },
+  )
 
   const { scripts } = JSON.parse(fileText('package.json'))
   it.each(unique(readme.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('the README’s npm script %s exists', (name) => {
@@ -275,7 +284,7 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
   })
 })
 
-it('src/README.md names every limit as src/limits.ts does', () => {
+it('src/README.md names every limit exactly as src/limits.ts does', () => {
   const names = unique(fileText('src/README.md').matchAll(/`([a-z]\w+\.(?!ts\b|json\b)\w+)`/g))
   expect(names.length).toBeGreaterThan(20)
   const areas: Record<string, object> = LIMITS

@@ -60,7 +60,7 @@ describe('npm start', () => {
     expect(misconfigured.said()).toContain('Rejected: No matching signature found')
   })
 
-  it('server.mjs of the guide ships an order once if the customer closes the tab and webhooks are repeated and reordered', {
+  it('server.mjs from the guide ships an order once, even if the customer closes the tab and webhooks are repeated and reordered', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const port = await freePort()
@@ -104,7 +104,7 @@ describe('npm start', () => {
     await ops('webhooks', 'disable', '--endpoint', id)
   })
 
-  it('server.mjs of the guide listens on the port of the demo’s webhook endpoint and can replace its receiver', {
+  it('server.mjs from the guide listens on the port of the demo’s webhook endpoint, and can replace the demo’s receiver', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const [, secret = '', port = ''] = /^WEBHOOK_SECRET=(\S+) PORT=(\d+) /m.exec(demo.said()) ?? []
@@ -125,7 +125,7 @@ describe('npm start', () => {
     await until('the server ships', () => /Ship order-\d+/.test(server.said()))
   })
 
-  it('the webhook in the guide has the fields of a real webhook', { timeout: TIMEOUT_MS }, async () => {
+  it('the guide shows a webhook with the fields of a real webhook', { timeout: TIMEOUT_MS }, async () => {
     const port = await freePort()
     const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', `http://127.0.0.1:${port}/`)
     const receiver = startReading(process.execPath, ['src/dev/receive-webhooks.mjs'], {

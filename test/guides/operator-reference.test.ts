@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { chapterText, ROOT } from './guides.ts'
 
-it('the configuration reference has every setting of .env.example, and no other', () => {
+it('the configuration reference lists exactly the settings of .env.example', () => {
   const example = readFileSync(join(ROOT, '.env.example'), 'utf8')
   const settings = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name]) => name)
   const rows = chapterText('operator/configuration').match(/^\| `[A-Z].*$/gm) ?? []
@@ -32,6 +32,6 @@ const DESCRIBED = ROWS.flatMap(([, cell = '']) => cell.match(/`[^`]{9,}`/g) ?? [
   quoted.replaceAll('`', '').replace(/^.*?Setu|: …$/g, ''),
 )
 
-it.each(DESCRIBED)('the service logs the message "%s" of the chapter on logs', (message) => {
+it.each(DESCRIBED)('the service logs the message "%s" from the chapter on logs', (message) => {
   expect(LOWER_CASE_SOURCE).toContain(message.toLowerCase())
 })

@@ -111,7 +111,7 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
   })
 
   it.each(outcomes)(
-    'the simulated outcome $status has the msg and the exception of the guide',
+    'the service returns the guide’s msg and exception for the simulated outcome $status',
     async ({ status, msg, exception }) => {
       const { service, merchantKey: key } = demo
       const fields = intentFields('DEMO_MERCHANT')
@@ -131,7 +131,7 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     },
   )
 
-  it.each(['SUCCESS', 'FAIL'])('the simulation sample of the guide sets a refund to %s', async (status) => {
+  it.each(['SUCCESS', 'FAIL'])('the simulation sample in the guide sets a refund to %s', async (status) => {
     const { service, merchantKey: key } = demo
     const fields = { ...intentFields('DEMO_MERCHANT'), order_id: `refund-${status}` }
     const { payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body.data
@@ -167,18 +167,18 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     .map(({ text }) => JSON.parse(text))
   const messagesOf = (bodies: Body[]) => [...new Set(bodies.map(({ msg }) => msg))].sort()
 
-  it('the guides contain a response of each kind that their commands return, and no other', () => {
+  it('the guides show exactly the kinds of responses that the guides’ commands return', () => {
     expect(messagesOf(inGuides)).toEqual(messagesOf(real))
   })
 
   it.each(inGuides.map((body) => [body.msg, body] as const))(
-    'the response "%s" of the guides has the fields of the real response',
+    'the response "%s" in the guides has the fields of the real response',
     (msg, body) => {
       expect(shapeOf(body)).toEqual(shapeOf(real.find((one) => one.msg === msg)))
     },
   )
 
-  it('the README shows real responses to its requests, and no command that no test runs', async () => {
+  it('the README shows real responses to its requests, and only commands that tests run', async () => {
     const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
     const inReadme = (language: string) =>
       [...readme.matchAll(/^```(\S+)\n([\s\S]*?)^```$/gm)]

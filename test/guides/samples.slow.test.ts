@@ -73,7 +73,7 @@ describe.concurrent.each(SAMPLES)('the quickstart sample in $name', { timeout: T
   )
 
   it.runIf(sample.isInstalled)(
-    'the quickstart sample reports a rejected request and does not repeat it',
+    'the quickstart sample reports a rejected request and does not repeat the request',
     async ({ expect }) => {
       const demo = await startDemoService()
       const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
@@ -209,7 +209,7 @@ async function startWithSettlements() {
 
 describe.concurrent('the reconciliation samples for partners', { timeout: TIMEOUT_MS }, () => {
   it.runIf(has('python3', { mustHave: true }))(
-    'the reconciliation sample prints the output of the guide, even if the list is interrupted once',
+    'the reconciliation sample prints the output shown in the guide, even if the list is interrupted once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = {
@@ -240,7 +240,7 @@ describe.concurrent('the reconciliation samples for partners', { timeout: TIMEOU
   )
 
   it.runIf(has('python3', { mustHave: true }))(
-    'the reconciliation sample matches rows by the UTR of their payout and adds up lines of one UTR',
+    'the reconciliation sample matches rows by payout UTR and adds up the lines of each UTR',
     async ({ expect }) => {
       const { service, url, partnerKey: key } = await startDemoService()
       await service.db.query('delete from settlements')
@@ -310,7 +310,7 @@ describe.concurrent.each(NOTIFIERS)('the payment notification sample in $name', 
   const { file, text, command } = sample
 
   it.runIf(sample.isInstalled)(
-    'the notification sample pays an order, and prints the error response to a wrong secret',
+    'the notification sample marks an order as paid, and prints the error response to a wrong secret',
     async ({ expect }) => {
       const demo = await startDemoService({ signedNow: true })
       const { service, url: baseUrl, merchantKey: key } = demo

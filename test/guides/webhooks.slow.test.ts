@@ -143,7 +143,7 @@ describe.each([NODE, NODE_SERVER, PYTHON, PHP, JAVA, OF_NPM_START])(
     )
 
     it.runIf(sample.isInstalled)(
-      'the webhook receiver rejects every webhook without a complete secret',
+      'the webhook receiver in the guide rejects every webhook if the receiver’s secret is incomplete',
       async ({ expect }) => {
         const body = successOf('forged', '200')
         // The server has stored the order as unpaid.
@@ -181,7 +181,7 @@ describe.each([NODE, NODE_SERVER, PYTHON, PHP, JAVA, OF_NPM_START])(
   },
 )
 
-it('server.mjs of the guide does not ship an order for a refund webhook', { timeout: TIMEOUT_MS }, async () => {
+it('server.mjs from the guide does not ship an order for a refund webhook', { timeout: TIMEOUT_MS }, async () => {
   const [secret, port] = [newSigningSecret(), await freePort()]
   const files = { ...NODE_SERVER.files, 'orders.json': '{"1001":{"sequence":0,"shipped":false}}' }
   const { said } = await startSample(NODE_SERVER, saveSample({ ...NODE_SERVER, files }), port, {

@@ -74,7 +74,7 @@ describe('form body', () => {
     expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
   })
 
-  it('stores every text of a form body exactly as it was encoded, or rejects the body', async () => {
+  it('stores every text of a form body exactly as the text was encoded, or rejects the body', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 40 }),
       fc.string({ unit: 'binary', maxLength: 40 }),

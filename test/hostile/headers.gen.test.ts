@@ -50,7 +50,7 @@ function received(value: Buffer): string | undefined {
 }
 
 describe('request headers', () => {
-  it('an Idempotency-Key of 1 to 64 printable ASCII characters returns the first response again, and any other is rejected', async () => {
+  it('returns the first response again for an Idempotency-Key of 1 to 64 printable ASCII characters, and rejects any other key', async () => {
     await fc.assert(
       fc.asyncProperty(anyValue, async (value) => {
         const key = line('Idempotency-Key', value)
@@ -68,7 +68,7 @@ describe('request headers', () => {
     )
   })
 
-  it('an X-Request-Id of 1 to 64 safe characters is returned; otherwise the service returns its own id', async () => {
+  it('returns an X-Request-Id of 1 to 64 safe characters, and otherwise returns the service’s own id', async () => {
     const almostSane = fc
       .tuple(fc.stringMatching(/^[A-Za-z0-9._-]{1,65}$/), fc.string({ maxLength: 1 }))
       .map(([text, other]) => Buffer.from(text.slice(0, 5) + other + text.slice(5)))
@@ -83,7 +83,7 @@ describe('request headers', () => {
     )
   })
 
-  it('only callers with a valid key and secret are accepted, whatever the Authorization header contains', async () => {
+  it('accepts only callers with a valid key and secret, whatever the Authorization header contains', async () => {
     const { publicKey, secretKey } = target.key
     const good = `${publicKey}:${secretKey}`
     const near = fc
@@ -107,7 +107,7 @@ describe('request headers', () => {
     expect((await send([])).status).toBe(200)
   })
 
-  it('a request with more than 100 headers is rejected, so that no header is silently dropped', async () => {
+  it('rejects a request with more than 100 headers, so that no header is silently dropped', async () => {
     const necessary = 5
     const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
     expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)
@@ -134,7 +134,7 @@ describe('encoded body', () => {
     },
   )
 
-  it('accepts a body with Content-Encoding identity; other codings are checked after the credentials', async () => {
+  it('accepts a body with Content-Encoding identity, and rejects other codings only after checking the credentials', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
     expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
   })

@@ -105,8 +105,8 @@ describe('JSON body', () => {
   })
 })
 
-describe('a JSON field that is sent twice', () => {
-  it('rejects a JSON field that is sent twice by its name, however it is escaped and whatever is in between', async () => {
+describe('a repeated JSON field', () => {
+  it('rejects a repeated JSON field and names the field, however the name is escaped and whatever separates the repeats', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
         const formatted = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
@@ -119,7 +119,7 @@ describe('a JSON field that is sent twice', () => {
     )
   })
 
-  it('rejects a JSON field that is sent twice in a notification too', async () => {
+  it('rejects a notification with a repeated JSON field', async () => {
     const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
     expect([status, JSON.parse(text)]).toEqual([400, errorResponse(400, 'amount must be sent once')])
   })

@@ -153,7 +153,7 @@ describe('generated settlement file', () => {
   const momentOf = (text: string) =>
     new Date(text.includes('T') ? text.replace('-0800', '-08:00') : `${text.replace(' ', 'T')}+05:30`)
 
-  it('stores a settlement file to the last digit in any valid notation, or rejects it and names each invalid line', async () => {
+  it('stores a settlement file in any valid notation to the last digit, or rejects the file and names each invalid line', async () => {
     await fc.assert(
       fc.asyncProperty(anyFile, anyStyle, async ({ columns, rows, wrong }, style) => {
         await db.query('truncate settlements')

@@ -23,7 +23,7 @@ const INDIA = new Intl.DateTimeFormat('en-GB', {
 })
 
 describe('s_date and e_date', () => {
-  it('s_date and e_date accept every existing date as dd-mm-yyyy, from midnight to midnight in IST, and no other text', () => {
+  it('accepts every existing date as dd-mm-yyyy in s_date and e_date, from midnight to midnight in IST, and no other text', () => {
     const wrong: string[] = []
     for (const year of YEARS) {
       for (let month = 0; month <= 99; month++) {

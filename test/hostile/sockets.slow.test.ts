@@ -167,7 +167,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
 
   const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
 
-  it('keeps a connection open after requests that were read completely, and closes it after a response before the last chunk', async () => {
+  it('keeps a connection open after completely read requests, and closes the connection after responding before the last chunk', async () => {
     const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const requests = [
@@ -267,10 +267,10 @@ describe('log line of a request without a normal response', () => {
   })
 
   it.each([
-    ['no HTTP', 'garbage\r\n\r\n', 400],
+    ['bytes that are not HTTP', 'garbage\r\n\r\n', 400],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-  ])('logs the id of the response to %s', async (_name, bytes, status) => {
+  ])('logs the id of the response to a request with %s', async (_name, bytes, status) => {
     const [response] = await target.raw(bytes)
     expect(response?.status).toBe(status)
     expect(await lineOf(String(response?.headers['x-request-id']))).toMatchObject({ route: 'none', status })

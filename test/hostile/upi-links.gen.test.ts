@@ -97,7 +97,7 @@ const PHONES = [
 ] as const
 
 describe('generated UPI links', () => {
-  it('generated UPI links contain each parameter once, exactly as it was given, whatever the note and the names', () => {
+  it('generated UPI links contain each parameter once, exactly as given, whatever the note and the names', () => {
     fc.assert(
       fc.property(anyPayment, ({ minutes, ...created }) => {
         const expiresAt = new Date(created.createdAt.getTime() + minutes * 60_000)
@@ -117,7 +117,7 @@ describe('generated UPI links', () => {
     )
   }, 900_000)
 
-  it('the payer’s app can read every link and the QR of any order, and finds the payee and the order in each', async () => {
+  it('the payer’s app reads every link and QR of any order, and finds the payee and the order in each link and QR', async () => {
     const service = await startService()
     service.clock.set(CREATED_AT.toISOString())
     await fc.assert(

@@ -22,7 +22,7 @@ it.each([
   [undefined, 'en'],
   ['__proto__, hi;q=0.3', 'hi'],
   [';;;,,,q=1', 'en'],
-])('the service selects for the header Accept-Language “%s” the language %s', (header, language) => {
+])('the service maps the Accept-Language header “%s” to the language %s', (header, language) => {
   expect(preferredLanguage(header, ['en', 'hi'])).toBe(language)
 })
 

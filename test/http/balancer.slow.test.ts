@@ -44,7 +44,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
   const headersOf = ({ headers }: HttpResponse) =>
     (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
 
-  it('HAProxy returns 502 in an envelope, which states that the request may have been processed, if the instance died', async () => {
+  it('HAProxy returns 502 in an envelope that states that the request may have been processed, if the instance dies', async () => {
     const result = await create()
     const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
     expect([result.status, JSON.parse(result.text)]).toEqual([502, errorResponse(502, msg)])
@@ -98,13 +98,13 @@ describe.skipIf(!hasHaproxy())('the delivered haproxy.cfg', () => {
       'in compose',
       { INSTANCES: 'api', PORT: '3000', OPS_HOST: '0.0.0.0', OPS_PORT: '3001', TRUST_PROXY: '10.0.0.0/8 192.0.2.1' },
     ],
-  ])('passes haproxy -c without a warning as delivered, %s', async (_where, variables) => {
+  ])('the delivered haproxy.cfg passes haproxy -c without a warning %s', async (_where, variables) => {
     const env = { PATH: process.env.PATH, ...variables }
     const checked = await runToEnd(findSystemProgram('haproxy') as string, ['-c', '-f', HAPROXY_CONFIG], { env })
     expect(checked).toMatchObject({ code: 0, stderr: expect.not.stringMatching(/ALERT|WARNING/) })
   })
 
-  it('serves the operator dashboard on 127.0.0.1 only', async () => {
+  it('HAProxy serves the operator dashboard on 127.0.0.1 only', async () => {
     const page = { method: 'GET', path: '/' } as const
     expect(await client.send(balancer.opsUrl, page)).toMatchObject({ status: 200 })
     const elsewhere = balancer.opsUrl.replace('127.0.0.1', '127.0.0.2')
@@ -114,7 +114,7 @@ describe.skipIf(!hasHaproxy())('the delivered haproxy.cfg', () => {
     })
   })
 
-  it('forwards 20 concurrent requests of one credential, however the credential is encoded', async () => {
+  it('HAProxy forwards 20 concurrent requests with one credential, however the credential is encoded', async () => {
     const { publicKey, secretKey } = mintKeyPair()
     const encoded = Buffer.from(`${publicKey}:${secretKey}`).toString('base64').replace(/=+$/, '')
     const last = BASE64.indexOf(encoded.slice(-1))

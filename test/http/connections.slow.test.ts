@@ -42,14 +42,14 @@ it('the service closes new connections beyond the limit until an open connection
     .toBe(200)
 })
 
-it('the service closes a connection that sends a request before the response to the previous one', async () => {
+it('the service closes a connection if the client sends a request before the response to the previous request', async () => {
   const { socket, text } = open(port)
   socket.write(get('/readyz').repeat(1_000))
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('the service closes a connection without a response if it sends nothing from the start', async () => {
+it('the service closes a connection without a response if the client sends nothing from the start', async () => {
   const { socket, text } = open(port)
   await once(socket, 'close')
   expect(text()).toBe('')
@@ -60,7 +60,7 @@ it('the service keeps a connection open for 75 s between two requests', async ()
   expect(response.headers.get('keep-alive')).toBe('timeout=75')
 })
 
-it('the service closes the connection of a reader that reads nothing, and releases its list', async () => {
+it('the service closes the connection of a reader that reads nothing, and releases the reader’s list', async () => {
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
   // More rows than the socket buffers can contain.

@@ -26,17 +26,17 @@ function backAfter(times: number, error: Error = AWAY) {
   }
 }
 
-it('the service queries the database again until it is available, for a request that may wait', async () => {
+it('the service queries the database again until the database is available, for a request that may wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   expect(await waitForDatabase(request, backAfter(20))).toBe(21)
 })
 
-it('the service returns the last error once the time of a request that waits for the database is over', async () => {
+it('the service returns the last error once a request has waited for the database for the longest allowed time', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   await expect(waitForDatabase(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
-it('the service queries the database once for a request that may not wait', async () => {
+it('the service queries the database only once for a request that may not wait', async () => {
   const { waitForDatabase, request } = newDatabaseWait()
   await expect(waitForDatabase({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })
@@ -58,7 +58,7 @@ it('the service stops querying the database for a waiting request whose client h
   expect(requested).toBe(3)
 })
 
-it('the service immediately rejects requests beyond the number that may wait', async () => {
+it('the service immediately rejects requests beyond the limit on waiting requests', async () => {
   const { waitForDatabase, request } = newDatabaseWait({ waiting: 3 })
   const requested = await Promise.allSettled(Array.from({ length: 5 }, () => waitForDatabase(request, backAfter(2))))
   expect(requested.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])

@@ -24,15 +24,18 @@ const MALFORMED_FORM = 'The body must be fields joined by &, each value percent-
 const MALFORMED_JSON = 'The body must be one JSON object in UTF-8'
 
 describe('request body', () => {
-  it.each([FORM, `${FORM}; charset=UTF-8`, JSON_TYPE])('accepts a request body as %s', async (type) => {
-    const fields = intentFields(mid)
-    expect((await send(type === JSON_TYPE ? JSON.stringify(fields) : form(fields), type)).status).toBe(200)
-  })
+  it.each([FORM, `${FORM}; charset=UTF-8`, JSON_TYPE])(
+    'accepts a request body with the content type %s',
+    async (type) => {
+      const fields = intentFields(mid)
+      expect((await send(type === JSON_TYPE ? JSON.stringify(fields) : form(fields), type)).status).toBe(200)
+    },
+  )
 
   it.each([
     [['mid', 'note'], 'mid must be sent once; note must be sent once'],
     [['SENT'], 'every field must be sent once'],
-  ])('rejects a body with %j sent twice and names only fields of the interface', async (names, msg) => {
+  ])('rejects a body with the fields %j sent twice, and names only fields of the interface', async (names, msg) => {
     const twice = [...names, ...names].map((name) => `${name}=x`).join('&')
     expect((await send(`${form(intentFields(mid))}&${twice}`)).body).toEqual(errorResponse(400, msg))
     const members = [...names, ...names].map((name) => `"${name}":"x"`).join()
@@ -41,7 +44,7 @@ describe('request body', () => {
   })
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'udf1', 'amount[]', ''])(
-    'ignores the unknown field %j, which sets no other field',
+    'ignores the unknown field %j without setting any other field',
     async (name) => {
       expect((await send(`${form(intentFields(mid))}&${encodeURIComponent(name)}=x`)).status).toBe(200)
       const json = JSON.stringify(intentFields(mid)).replace('{', `{${JSON.stringify(name)}:{"mid":"evil"},`)
@@ -83,12 +86,12 @@ describe('request body', () => {
     expect((await send(body, JSON_TYPE)).body).toEqual(errorResponse(400, MALFORMED_JSON))
   })
 
-  it('accepts a JSON body with a byte order mark, and null for an absent field', async () => {
+  it('accepts a JSON body with a byte order mark, and treats null as an absent field', async () => {
     const json = JSON.stringify({ ...intentFields(mid), order_id: null })
     expect((await send(`\ufeff${json}`, JSON_TYPE)).status).toBe(200)
   })
 
-  it('rejects JSON fields that are not text or cannot be stored, and names the rule of each', async () => {
+  it('rejects JSON fields that are not text or cannot be stored, and names each field’s rule', async () => {
     const fields = { ...intentFields(mid), mid: 5, note: ['x'], customer_name: 'a\ud800b' }
     expect((await postJson(service.app, CREATE, fields, key)).body.msg.split('; ')).toEqual([
       'mid must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes',

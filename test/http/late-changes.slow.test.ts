@@ -9,7 +9,7 @@ const ROUNDS = 20
 const CONCURRENCY = 250
 
 describe.each(CHANGING)('%s', (operation) => {
-  it('stores a change with a 200 response and allows repeating one with a 503, whichever statement loses its connection', async () => {
+  it('stores a change that returned 200, and allows a repeat after 503, whichever statement loses its connection', async () => {
     const { service, changes, untilQuiet } = await startChanges({})
     const endBackends = () =>
       service.db.query(

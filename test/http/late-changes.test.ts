@@ -87,7 +87,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect(await isStored()).toBe(true)
   })
 
-  it('returns 200 if the response to the commit is lost and a look-up finds the change stored', async () => {
+  it('returns 200 if the response to the commit is lost and a look-up finds the stored change', async () => {
     const { send, isStored } = await started.changes[operation]()
     atFirst(COMMIT, ({ stream }, submit) => {
       stream.pause()
@@ -110,7 +110,7 @@ describe.each(CHANGING)('%s', (operation) => {
   })
 })
 
-it('the service leaves connections for other orders while many refunds of one order wait for its lock', async () => {
+it('the service leaves database connections for other orders while many refunds of one order wait for the order’s lock', async () => {
   const crowd = await started.changes.refundPayment()
   const other = await started.changes.refundPayment()
   const unlock = await lockOrder(crowd.orderId)

@@ -95,7 +95,7 @@ describe('rate limits', () => {
     expect((await create(another.mid, another.key)).status).toBe(200)
   })
 
-  it('returns 429 for a rate limit before the body is read', async () => {
+  it('returns 429 above a rate limit before reading the body', async () => {
     const { mid, key } = await newMerchant(service.db)
     const used = Array.from({ length: REQUESTS_PER_SECOND }, () => create(mid, key))
     expect((await post(service.app, CREATE, 'x'.repeat(20_000), key)).status).toBe(429)

@@ -41,7 +41,7 @@ const status = async (address: string) => (await fetch(address)).status
 const metricsOf = async ({ opsUrl }: ServerProcess) => (await fetch(`${opsUrl}/metrics`)).text()
 
 describe('metrics, warnings and health of an instance', () => {
-  it('counts requests by route and status in the metrics, and exports all metrics of the sample alerts from the start', async () => {
+  it('counts requests by route and status in the metrics, and exports all metrics of the sample alerts from startup', async () => {
     const server = await startServerProcess(url)
     await create(server)
     await fetch(`${server.url}/nowhere?secret=SENT`)
@@ -69,24 +69,21 @@ describe('metrics, warnings and health of an instance', () => {
     ['a database role that owns the tables', ['as upi_owner,'], '1', 'upi_owner', SECRETS],
     ['plain http', ['PUBLIC_URL is plain http'], '1', 'upi_service', PLAIN_HTTP],
     ['nothing', [], '1', 'upi_service', SECRETS],
-  ] as const)(
-    'warns in production of %s at the start and in /readyz',
-    async (_what, warnings, acquirers, role, more) => {
-      const server = await startServerProcess(role === 'postgres' ? url : asRole(url, role), {
-        NODE_ENV: 'production',
-        ...more,
-      })
-      const { data } = (await (await fetch(`${server.url}/readyz`)).json()) as { data: { warnings: string[] } }
-      const metrics = await metricsOf(server)
-      await server.stop()
-      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
-      expect(logged.map((line) => line.msg)).toEqual(data.warnings)
-      expect(data.warnings).toEqual(warnings.map((words) => expect.stringContaining(words)))
-      expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)
-    },
-  )
+  ] as const)('warns in production of %s at startup and in /readyz', async (_what, warnings, acquirers, role, more) => {
+    const server = await startServerProcess(role === 'postgres' ? url : asRole(url, role), {
+      NODE_ENV: 'production',
+      ...more,
+    })
+    const { data } = (await (await fetch(`${server.url}/readyz`)).json()) as { data: { warnings: string[] } }
+    const metrics = await metricsOf(server)
+    await server.stop()
+    const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
+    expect(logged.map((line) => line.msg)).toEqual(data.warnings)
+    expect(data.warnings).toEqual(warnings.map((words) => expect.stringContaining(words)))
+    expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)
+  })
 
-  it('serves metrics and the operator’s guide on OPS_HOST alone, even if HOST is open to the network', async () => {
+  it('serves metrics and the operator’s guide only on OPS_HOST, even if HOST is open to the network', async () => {
     const server = await startServerProcess(url, { HOST: '0.0.0.0' })
     const outer = Object.values(networkInterfaces()).flatMap((all = []) =>
       all.filter(({ internal, family }) => !internal && family === 'IPv4'),

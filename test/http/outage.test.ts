@@ -41,34 +41,37 @@ async function failing<T>(part: string, error: Error, work: () => Promise<T>): P
 describe('database outage', () => {
   it.each([
     [
-      'credentials are looked up (never 401)',
+      'looks up credentials (never 401)',
       'access_keys',
       AWAY,
       () => post(service.app, CREATE, intentFields(mid), key),
       CREATE_UNAVAILABLE,
     ],
     [
-      'an intent is stored',
+      'stores an intent',
       'payment_intents',
       SHUTTING_DOWN,
       () => post(service.app, CREATE, intentFields(mid), key),
       CREATE_UNAVAILABLE,
     ],
     [
-      'a link is looked up (never 403)',
+      'looks up a link (never 403)',
       'partner_merchants',
       AWAY,
       () => post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key),
       UNAVAILABLE,
     ],
-  ])('returns 503 with Retry-After in a database outage when %s', async (_name, part, error, send, rejected) => {
-    const { status, body, headers, text } = await failing(part, error, send)
-    expect([status, body]).toEqual([503, rejected])
-    expect(headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' })
-    expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
-  })
+  ])(
+    'returns 503 with Retry-After in a database outage when the service %s',
+    async (_name, part, error, send, rejected) => {
+      const { status, body, headers, text } = await failing(part, error, send)
+      expect([status, body]).toEqual([503, rejected])
+      expect(headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' })
+      expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
+    },
+  )
 
-  it('returns 500 instead of 401 if the look-up of credentials fails for another reason than an outage', async () => {
+  it('returns 500 instead of 401 if the look-up of credentials fails for a reason other than an outage', async () => {
     const fault = Object.assign(new Error('syntax error'), { code: '42601', severity: 'ERROR' })
     // A key that no request has used yet, because used keys are cached for a second.
     const unseen = await newKey(service.db, { mid })

@@ -32,7 +32,7 @@ function expectUnavailable({ status, body, headers }: HttpResponse) {
 }
 
 describe('overloaded service', () => {
-  it('returns 503 with Retry-After while nothing can be stored, serves reads, and recovers', async () => {
+  it('returns 503 with Retry-After for writes while nothing can be stored, serves reads, and recovers', async () => {
     const { orderId } = (await create()).body.data
     const locker = new pg.Client({ connectionString: service.databaseUrl })
     await locker.connect()

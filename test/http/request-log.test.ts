@@ -70,7 +70,7 @@ describe('address of the caller in the request log', () => {
     ['GET', () => '/docs'],
     ['GET', () => '/nowhere'],
     ['GET', () => '/%ff'],
-  ] as const)('never logs the caller’s address for a customer: %s %s', async (method, addressOf) => {
+  ] as const)('never logs the caller’s address for a customer’s request: %s %s', async (method, addressOf) => {
     const before = service.log.length
     await service.app.inject({ method, url: addressOf(orderId), remoteAddress: CALLER, headers: { host: 'shop' } })
     expect(service.log.length).toBeGreaterThan(before)
@@ -78,8 +78,8 @@ describe('address of the caller in the request log', () => {
   })
 })
 
-describe('reason of a rejection in the request log', () => {
-  it('logs the reason of a rejection in the words of the response', async () => {
+describe('reason for a rejection in the request log', () => {
+  it('logs the reason for a rejection in the words of the response', async () => {
     await create(CALLER, {}, { amount: '2.50', customer_mobile: '12' })
     expect(lastLine()).toMatchObject({
       status: 400,
@@ -93,7 +93,7 @@ describe('reason of a rejection in the request log', () => {
     expect(lastLine()).toMatchObject({ status: 409, refusal: 'Order ID already exists' })
   })
 
-  it('logs the reason of a rejected notification together with the orderId', async () => {
+  it('logs the reason for a rejected notification together with the orderId', async () => {
     const utr = newUtr()
     expect((await notify(service, notification(orderId, { amount: 1, UTR: utr }))).status).toBe(409)
     expect(lastLine()).toMatchObject({
@@ -133,7 +133,7 @@ describe('health checks in the request log', () => {
   }
 
   it.each(['/livez', '/readyz'])(
-    'counts successful health checks in the metrics but does not log them: %s',
+    'counts successful health checks in the metrics but not in the log: %s',
     async (path) => {
       expect(await linesOf(path)).toEqual({ statusCode: 200, lines: [] })
       expect(await service.metrics()).toContain(`http_request_duration_seconds_count{route="${path}",status="200"}`)

@@ -116,10 +116,10 @@ describe('response deadline while the database does not respond', () => {
 
 describe('longest wait of checkPaymentStatus while the database does not respond', () => {
   it.each([
-    ['in its own query', 'merchant_order_id = $2'],
-    ['in the look-up of its key', 'access_keys'],
+    ['its own query', 'merchant_order_id = $2'],
+    ['the look-up of its key', 'access_keys'],
   ])(
-    'returns 503 for checkPaymentStatus after its longest wait while the database does not respond %s',
+    'returns 503 for checkPaymentStatus after its longest wait while the database does not respond to %s',
     async (_name, part) => {
       const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
       const silent = silence(part)
@@ -133,7 +133,7 @@ describe('longest wait of checkPaymentStatus while the database does not respond
   )
 })
 
-it('the service does not store an intent later that was rejected while it waited for its batch', async () => {
+it('the service never stores an intent whose request was rejected while the intent waited for its batch', async () => {
   // Statements wait for a lock in this test, so that PostgreSQL responds once the lock is released.
   const { response, inserts } = LIMITS_HERE
   const slow = await startService({ limits: { response, inserts } })

@@ -16,7 +16,7 @@ function begin(close: () => Promise<void>, closeMs = 30_000) {
   return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
 }
 
-it('the service exits with code 1 within the time limit on shutdown, however slowly a client reads a list', async () => {
+it('the service exits with code 1 within the time limit for shutdown, however slowly a client reads a list', async () => {
   const service = await startService()
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
@@ -58,7 +58,7 @@ it('the service exits with code 0 on shutdown without requests in progress', asy
   expect([codes, messages()]).toEqual([[0], ['Stopping', 'Stopped']])
 })
 
-it('the service exits immediately on a second signal, unless it is the same Ctrl-C delivered twice', async () => {
+it('the service exits immediately on a second signal, unless one Ctrl-C was delivered twice', async () => {
   let finish: () => void = () => undefined
   const underWay = new Promise<void>((resolve) => {
     finish = resolve

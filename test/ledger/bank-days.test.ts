@@ -23,7 +23,7 @@ describe('bank days', () => {
     // The third Saturday is a bank day.
     ['2026-11-20', '2026-11-21'],
     ['2026-12-31', '2027-01-01'],
-  ])('the calendar settles the payments of %s on the bank day %s', (day, due) => {
+  ])('the calendar settles payments made on %s on the bank day %s', (day, due) => {
     expect(nextBankDay(day)).toBe(due)
   })
 

@@ -67,7 +67,7 @@ describe('discrepancies of one item', () => {
     expect(kindsOf(item)).toEqual(expected)
   })
 
-  it('reconciliation judges a payment only after its payout was due, and never on its own if the payout is a total', () => {
+  it('reconciliation judges a payment only after its payout day, and only as part of the payout if the payout is a total', () => {
     expect(kindsOf({}, { isJudged: false })).toEqual([])
     expect(kindsOf({}, { form: 'by sums' })).toEqual([])
     expect(
@@ -75,7 +75,7 @@ describe('discrepancies of one item', () => {
     ).toEqual([])
   })
 
-  it('reconciliation resolves a payment whose failure an operator has resolved, also in a payout by totals', () => {
+  it('reconciliation treats a payment as resolved after an operator has resolved its failure, even in a payout by totals', () => {
     const failure = {
       exceptionId: 'E1',
       kind: 'failure after success',
@@ -93,7 +93,7 @@ describe('discrepancies of one item', () => {
   })
 })
 
-it('a discrepancy has the same id as under the former name of its kind, because resolutions and closed months store ids', () => {
+it('a discrepancy retains its id after its kind is renamed, because resolutions and closed months store ids', () => {
   const about = { mid: 'M1', day: '2026-11-16', orderId: null, utr: 'P1', settlementUtr: 'N1' }
   const rest = { paid: null, settled: null, exceptionId: null, resolution: null }
   const ids = {

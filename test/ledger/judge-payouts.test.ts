@@ -40,7 +40,7 @@ const differing = ({ undeducted = [], formBefore, ...facts }: Facts) => {
 }
 
 describe('the form of a payout', () => {
-  it('reconciliation treats a payout as a total if fewer lines name a payment than payments are left out', () => {
+  it('reconciliation treats a payout as a total if the payout’s lines omit more payments than the lines name', () => {
     expect(formsOf({ paid: [paid(MONDAY, 300)], settled: [settled(TUESDAY, 300, 2)] })).toEqual([
       [TUESDAY, null, 'by sums'],
     ])
@@ -49,7 +49,7 @@ describe('the form of a payout', () => {
     ])
   })
 
-  it('reconciliation still treats a payout as a total after a later line names one of its payments', () => {
+  it('reconciliation still treats a payout as a total after a later line names one of the payout’s payments', () => {
     const late = paid(MONDAY, 100, { settledDay: THURSDAY })
     expect(formsOf({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
       [TUESDAY, null, 'by sums'],
@@ -60,7 +60,7 @@ describe('the form of a payout', () => {
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 
-  it("reconciliation gives an acquirer's first payouts without lines the form of its later ones, or of another acquirer's", () => {
+  it("reconciliation gives first payouts without lines the form of the acquirer's later payouts, or of another acquirer's payouts", () => {
     const both = [paid(MONDAY, 100, { acquirer: 'setu' }), paid(MONDAY, 100, { acquirer: 'cashfree' })]
     const rows = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 300, 0, 'cashfree')]
     expect(formsOf({ paid: both, settled: rows })).toContainEqual([TUESDAY, 'cashfree', 'by sums'])
@@ -80,7 +80,7 @@ describe('the form of a payout', () => {
 })
 
 describe('payouts by totals', () => {
-  it('reconciliation compares the daily payouts of two acquirer accounts each with its own payments', () => {
+  it('reconciliation compares each acquirer account’s daily payouts with the account’s own payments', () => {
     const ofSetu = { acquirer: 'setu' }
     const rows = [settled(TUESDAY, 100, 0, 'setu'), settled(TUESDAY, 300)]
     const both = [paid(MONDAY, 100, ofSetu), paid(MONDAY, 300)]
@@ -91,7 +91,7 @@ describe('payouts by totals', () => {
     ])
   })
 
-  it('reconciliation accepts refunds that are deducted from the payout of their days or from the next one', () => {
+  it('reconciliation accepts refunds that are deducted from the payout of the same days or from the next payout', () => {
     const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 50)] }
     expect(differing({ ...facts, settled: [settled(TUESDAY, 250), settled(WEDNESDAY, 200)] })).toEqual([])
     expect(differing({ ...facts, settled: [settled(TUESDAY, 300), settled(WEDNESDAY, 150)] })).toEqual([])
@@ -101,7 +101,7 @@ describe('payouts by totals', () => {
     ])
   })
 
-  it('reconciliation reports both payouts when one exceeds and the next falls short by an amount that matches no refund', () => {
+  it('reconciliation reports two payouts if one exceeds and the next falls short by an amount that matches no refund', () => {
     const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 40)] }
     expect(differing({ ...facts, settled: [settled(TUESDAY, 310), settled(WEDNESDAY, 150)] })).toEqual([
       [TUESDAY, null, 260, 310],

@@ -28,31 +28,31 @@ function match(refunds: SuccessfulRefund[], rows: Deduction[]): Record<string, s
 describe('refunds that a settlement line deducts', () => {
   it.each<[string, SuccessfulRefund[], Deduction[], Record<string, string[]>]>([
     [
-      'the refund that has its reference, not an older one of its payment and amount',
+      'the refund that has the deduction’s reference, not with an older refund of the same payment and amount',
       [refund('A', 50, { utr: 'P' }), refund('B', 50, { utr: 'P', reference: 'ARN' })],
       [row('ARN', 50, { item: 'P', isNamed: true })],
       { ARN: ['B'] },
     ],
     [
-      'all refunds that have its reference and add up to it',
+      'all refunds that have the deduction’s reference and add up to the deduction',
       [refund('A', 50, { reference: 'ARN' }), refund('B', 30, { reference: 'ARN' })],
       [row('E1', 80, { references: ['E1', 'ARN'] })],
       { E1: ['A', 'B'] },
     ],
     [
-      'the oldest refund of its payment and amount',
+      'the oldest refund of the same payment and amount',
       [refund('A', 50, { utr: 'P' }), refund('B', 50, { utr: 'P' })],
       [row('PR1', 50, { item: 'P', isNamed: true })],
       { PR1: ['A'] },
     ],
     [
-      'all refunds of its payment that add up to it',
+      'all refunds of the same payment that add up to the deduction',
       [refund('A', 50, { utr: 'P' }), refund('B', 30, { utr: 'P' }), refund('C', 80)],
       [row('PR1', 80, { item: 'P', isNamed: true })],
       { PR1: ['A', 'B'] },
     ],
-    ['the one refund of its amount', [refund('A', 50), refund('B', 30)], [row('D', 30)], { D: ['B'] }],
-    ['neither of two refunds of its amount', [refund('A', 50), refund('B', 50)], [row('D', 50)], {}],
+    ['the one refund of the same amount', [refund('A', 50), refund('B', 30)], [row('D', 30)], { D: ['B'] }],
+    ['neither of two refunds of the same amount', [refund('A', 50), refund('B', 50)], [row('D', 50)], {}],
     [
       'all refunds of one bank day and of the Sunday before it',
       [refund('A', 50, { day: '2026-11-21' }), refund('B', 30, { day: '2026-11-22' }), refund('C', 45)],
@@ -60,7 +60,7 @@ describe('refunds that a settlement line deducts', () => {
       { D: ['A', 'B'] },
     ],
     [
-      'no refund if the refunds of two bank days each add up to it',
+      'no refund if the refunds of two bank days each add up to the deduction',
       [refund('A', 50), refund('B', 30), refund('C', 60, { day: TUESDAY }), refund('D', 20, { day: TUESDAY })],
       [row('R', 80)],
       {},
@@ -71,10 +71,10 @@ describe('refunds that a settlement line deducts', () => {
       [row('D', 80), row('ARN', 45)],
       { D: ['A', 'B'], ARN: ['C'] },
     ],
-    ['no refund if it names another payment', [refund('A', 50)], [row('D', 50, { isNamed: true })], {}],
+    ['no refund if the deduction names another payment', [refund('A', 50)], [row('D', 50, { isNamed: true })], {}],
     ['no refund that succeeded days later', [refund('A', 50, { day: FRIDAY })], [row('D', 50)], {}],
     [
-      'the one refund of its amount, although an earlier line deducts all other refunds of the bank day',
+      'the one refund of the same amount, although an earlier line deducts all other refunds of the bank day',
       [refund('A', 50), refund('B', 60), refund('C', 70)],
       [row('D', 110), row('E', 70)],
       { D: ['A', 'B'], E: ['C'] },

@@ -21,7 +21,7 @@ async function samplesOf(name: string): Promise<Record<string, number>> {
   )
 }
 
-it('the metrics count each payment once by status and source, and sum rupees to the paisa', async () => {
+it('the metrics count each payment once by status and source, and add up rupees to the paisa', async () => {
   expect(await samplesOf('payments_total')).toEqual({
     '{status="SUCCESS",source="notification"}': 0,
     '{status="FAIL",source="notification"}': 0,

@@ -40,7 +40,7 @@ describe('a request that a proxy has forwarded', () => {
   const PASSWORD = 'correct:horse:battery'
 
   it.each(['forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'])(
-    'the operator dashboard rejects a request with the header %s without a password, and accepts it with the password',
+    'the operator dashboard rejects a request with the header %s without a password, and accepts the request with the password',
     (name) => {
       const headers = { host: 'localhost', [name]: '203.0.113.9' }
       for (const settings of [{}, { OPS_ALLOWED_HOSTS: 'localhost' }]) {
@@ -91,7 +91,7 @@ describe('the password of the operator dashboard', () => {
     basic(`ops:${PASSWORD}`.toUpperCase()),
     basic('ops:'),
   ])(
-    'the operator dashboard rejects the Authorization header %s, also from the same machine and allowed hosts',
+    'the operator dashboard rejects the Authorization header %s, even from the same machine and allowed hosts',
     (authorization) => {
       for (const host of ['localhost', 'api']) expect(isOperator({ host, authorization }, '127.0.0.1')).toBe(false)
     },
@@ -103,6 +103,6 @@ it.each([
   [{ OPS_ALLOWED_HOSTS: 'api:3001' }, 'OPS_ALLOWED_HOSTS must be host names'],
   [{ OPS_ALLOWED_HOSTS: '*' }, 'OPS_ALLOWED_HOSTS must be host names'],
   [{ OPS_ALLOWED_HOSTS: '10.1.2.3/8' }, 'OPS_ALLOWED_HOSTS must be host names'],
-])('the service rejects the setting %j at start', (settings, fault) => {
+])('the service rejects the setting %j at startup', (settings, fault) => {
   expect(() => readersOf(settings as Record<string, string>)).toThrow(fault)
 })

@@ -51,7 +51,7 @@ describe('daily order counts of the operator dashboard', () => {
     expect((await read()).days.indexOf(undefined)).toBeGreaterThan(known)
   })
 
-  it('the operator dashboard recounts days only when it is read, recent days more often', async () => {
+  it('the operator dashboard recounts days only when a reader loads the page, and recounts recent days more often', async () => {
     const { read, requested, advance } = stage({ limits: { refreshSeconds: 2 } })
     expect((await read()).days).toEqual(ALL)
     await read()
@@ -63,7 +63,7 @@ describe('daily order counts of the operator dashboard', () => {
     expect(requested.slice(ALL.length)).toEqual([0, 1])
   })
 
-  it('the operator dashboard returns earlier counts while it recounts or after a recount failed', async () => {
+  it('the operator dashboard returns earlier counts during a recount or after a failed recount', async () => {
     let isAway = false
     const { read, advance } = stage({ limits: { refreshSeconds: 2 }, fails: () => isAway })
     await read()

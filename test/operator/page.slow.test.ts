@@ -20,7 +20,7 @@ describe('the operator port of a running service', () => {
   })
   afterAll(() => server.stop())
 
-  it('the operator port serves the dashboard and metrics, and the public port neither', async () => {
+  it('the operator port serves the dashboard and metrics, and the public port serves neither', async () => {
     const response = await fetch(`${server.opsUrl}/`)
     expect([response.status, (await response.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
     expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
@@ -32,7 +32,7 @@ describe('the operator port of a running service', () => {
 
   const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
 
-  it('the operator port rejects every path under a foreign Host, against DNS rebinding', async () => {
+  it('the operator port rejects every path under a foreign Host, to prevent DNS rebinding', async () => {
     for (const path of PATHS) {
       const { status, text } = await send(server, path, { host: 'rebind.evil.example:3001' })
       expect([path, status, text.includes('<h1>Access denied</h1>')]).toEqual([path, 403, true])
@@ -40,7 +40,7 @@ describe('the operator port of a running service', () => {
     }
   })
 
-  it('the operator port requires OPS_PASSWORD on every path if it is set', async () => {
+  it('the operator port requires the password on every path if OPS_PASSWORD is set', async () => {
     const OPS_PASSWORD = 'correct-horse-battery'
     const locked = await startServerProcess(databaseUrl, { OPS_PASSWORD })
     for (const path of PATHS) {

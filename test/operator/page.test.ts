@@ -78,7 +78,7 @@ describe('the operator dashboard', () => {
     await warned.close()
   })
 
-  it('the operator dashboard shows open refunds and how many are older than T+5 days', async () => {
+  it('the operator dashboard shows the number of open refunds and the number of refunds older than T+5 days', async () => {
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status)
        select mid, id, id, order_id, utr, 5000, 'Canarynote 78', 'direct', 'merchant', at::timestamptz, 'PENDING'
@@ -166,7 +166,7 @@ describe('the operator dashboard', () => {
     await blocked.close()
   })
 
-  it('the operator dashboard is rendered once per second for all readers', async () => {
+  it('the service renders the operator dashboard once per second for all readers', async () => {
     const popular = await startPage(service, LIMITS)
     const read = async () => popular.inject('/')
     const all = await Promise.all(Array.from({ length: 100 }, read))

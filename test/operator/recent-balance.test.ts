@@ -48,7 +48,7 @@ async function endOfReport() {
   throw new Error('a report without an end')
 }
 
-it('the overview reports that yesterday balances if payouts match payments, also for merchants settled in daily totals', async () => {
+it('the overview reports that yesterday balances if payouts match payments, including merchants settled in daily totals', async () => {
   const nothing = { count: 0, owed: 0, oldest: null }
   const none = { ...DAYS, balances: true, differences: 0, openExceptions: 0, open: nothing }
   expect(await balance()).toEqual({ ...none, carriedForward: 0 })
@@ -69,7 +69,7 @@ it('the overview reports that yesterday balances if payouts match payments, also
   expect(recentBalanceText(found)).toBe('2026-11-16 to 2026-11-17 balances, 400.00 carried forward, none of it due yet')
 })
 
-it('the overview reports, with the rights of the service’s role, that yesterday does not balance if ops reconcile finds a discrepancy', async () => {
+it('the overview, with the rights of the service’s role, reports that yesterday does not balance if ops reconcile finds a discrepancy', async () => {
   const { mid: named } = await newMerchant(db)
   // A settled payment, an unsettled one, and a settlement without a payment.
   await pay(named, 'D1', '2026-11-16')
@@ -104,7 +104,7 @@ it('the overview reports, with the rights of the service’s role, that yesterda
   ])
 })
 
-it('the overview reports no balance of yesterday if a statement times out or there are too many merchants', async () => {
+it('the overview reports no balance for yesterday if a statement times out or the number of merchants is too high', async () => {
   const locker = await db.connect()
   await locker.query('begin; lock table payments, payment_intents')
   expect(await balance(100)).toBeUndefined()

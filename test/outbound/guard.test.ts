@@ -152,14 +152,14 @@ describe('addresses that no outbound call reaches', () => {
     ['//127.0.0.1:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
-  ])('an outbound call does not connect to %s, even if its network is allowed', async (url, text) => {
+  ])('an outbound call does not connect to %s, even if the network of the address is allowed', async (url, text) => {
     const inside = await listen(respondOk)
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
     expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
   })
 
-  it('an outbound call connects to the very address that was checked, even if the host name resolves to another one meanwhile', async () => {
+  it('an outbound call connects to the checked address, even if the host name then resolves to another address', async () => {
     const judged = await listen(respondOk, '127.0.0.2')
     const inside = await listen(respondOk, '127.0.0.1', judged.port)
     const responses = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
@@ -170,17 +170,20 @@ describe('addresses that no outbound call reaches', () => {
     expect([responses.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 
-  it.each([301, 302, 303, 307, 308])('an outbound call does not follow a redirect with %i', async (status) => {
-    const inside = await listen(respondOk)
-    const outside = await listen(
-      (socket) =>
-        socket.end(`HTTP/1.1 ${status} x\r\nlocation: http://127.0.0.1:${inside.port}/\r\ncontent-length: 0\r\n\r\n`),
-      '127.0.0.2',
-    )
-    // Even if its target would be allowed.
-    const outcome = await callUrl('http://127.0.0.2:PORT/', outside.port, { allowedNetworks: ['127.0.0.0/8'] })
-    expect([outcome, inside.connections]).toEqual([{ status, retryAfterSeconds: undefined, text: '' }, 0])
-  })
+  it.each([301, 302, 303, 307, 308])(
+    'an outbound call does not follow a redirect with the status %i',
+    async (status) => {
+      const inside = await listen(respondOk)
+      const outside = await listen(
+        (socket) =>
+          socket.end(`HTTP/1.1 ${status} x\r\nlocation: http://127.0.0.1:${inside.port}/\r\ncontent-length: 0\r\n\r\n`),
+        '127.0.0.2',
+      )
+      // Even if its target would be allowed.
+      const outcome = await callUrl('http://127.0.0.2:PORT/', outside.port, { allowedNetworks: ['127.0.0.0/8'] })
+      expect([outcome, inside.connections]).toEqual([{ status, retryAfterSeconds: undefined, text: '' }, 0])
+    },
+  )
 })
 
 describe('listeners in an allowed network', () => {
@@ -198,7 +201,7 @@ describe('listeners in an allowed network', () => {
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
-  it('an outbound call reaches localhost if both addresses are allowed, whichever the receiver listens on', async () => {
+  it('an outbound call reaches localhost if both addresses are allowed, whichever address the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       // No server listens at the other address.
       const inside = await listen(respondOk, host, await freePort())
@@ -217,7 +220,7 @@ describe('listeners in an allowed network', () => {
 })
 
 describe('http URLs', () => {
-  it('rejects http for a webhook to a public address', async () => {
+  it('rejects an http URL for a webhook to a public address', async () => {
     const count = countAttempts()
     const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
     const outcome = await callUrl('http://shop.example/', 0, {
@@ -254,7 +257,7 @@ describe('classification of addresses', () => {
     expect(createAddressJudge([])(address)).toBe('public')
   })
 
-  it('allows an address in a network that the operator allows, even a public one', () => {
+  it('allows an address in a network that the operator allows, even a public address', () => {
     const judge = createAddressJudge(['93.184.216.0/24', '2606:4700::/32', '10.0.0.0/8'])
     expect(['93.184.216.34', '2606:4700::1', '10.1.2.3', '64:ff9b::a01:203'].map(judge)).toEqual(
       Array(4).fill('allowed'),
@@ -271,7 +274,7 @@ it('urlError accepts http and https URLs, and names the error in a malformed URL
   expect(urlError('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
 })
 
-it('urlError accepts a URL with a letter such as ü, also after 20,000 others', () => {
+it('urlError accepts a URL with a letter such as ü, even after 20,000 other URLs', () => {
   const faults = Array.from({ length: 20_000 }, () => urlError('https://bücher.example/?order=1'))
   expect(new Set(faults)).toEqual(new Set([undefined]))
 })

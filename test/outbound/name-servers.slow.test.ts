@@ -61,7 +61,7 @@ describe.skipIf(!mayMount())('name servers', () => {
     expect(await addressesOf('half.example', 500, NAME_SERVER)).toEqual(['127.0.0.1'])
   })
 
-  it('tries the next name server if one does not respond', async () => {
+  it('tries the next name server if a name server does not respond', async () => {
     expect(await addressesOf('database.example', 500, SILENT_NAME_SERVER, NAME_SERVER)).toEqual(['127.0.0.1'])
   })
 
@@ -88,7 +88,7 @@ describe.skipIf(!mayMount())('name servers', () => {
       await db?.end()
     })
 
-    it('creates 200 orders of a merchant of another acquirer while the name server of one acquirer does not respond', async () => {
+    it('creates 200 orders through one acquirer while another acquirer’s name server does not respond', async () => {
       const neighbour = createRequest(await newMerchant(db))
       const silent = createRequest(await newMerchant(db, { acquirer: 'cashfree', acquirerMerchantId: 'CF1' }))
       const create = () => client.send(service.url, neighbour)

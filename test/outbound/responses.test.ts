@@ -55,7 +55,7 @@ const untilClosed = ({ sockets }: Listener) =>
   until('the connections were closed', () => sockets.every((socket) => socket.destroyed))
 
 describe('outbound calls', () => {
-  it('an outbound call sends method, headers and body as given, names the service, and leaves no connection open', async () => {
+  it('an outbound call sends method, headers and body as given, names the service in a header, and leaves no connection open', async () => {
     const receiver = await listen(respondOk)
     await callTo(receiver, {
       headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },
@@ -76,7 +76,7 @@ describe('outbound calls', () => {
     await untilClosed(receiver)
   })
 
-  it('an outbound call to a merchant opens a new connection, so that none is used that the receiver has closed', async () => {
+  it('an outbound call to a merchant opens a new connection instead of reusing a connection that the receiver may have closed', async () => {
     const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
     const { request: send } = createOutboundClient({
       allowedNetworks: allow('127.0.0.1/32'),
@@ -352,7 +352,7 @@ describe('host name of an acquirer', () => {
     return (name: string) => send({ kind: 'acquirer', url: `http://${name}:${port}/`, method: 'POST', body: '{}' })
   }
 
-  it('reports a call as unsent and names the host if an acquirer’s name servers do not respond; calls to another acquirer succeed', async () => {
+  it('reports a call as unsent and names the host if an acquirer’s name servers do not respond, while calls to another acquirer succeed', async () => {
     const call = callNamed((await listen(respondOk)).port)
     const silent = Array.from({ length: 8 }, () => call('silent.example'))
     expect(await call('bank.example')).toMatchObject({ status: 200 })
@@ -389,7 +389,7 @@ describe('call to an acquirer with a body', () => {
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
   }
 
-  it('reports a call to an acquirer as unsent if the host rejects the connection or its name is unknown', async () => {
+  it('reports a call to an acquirer as unsent if the host rejects the connection or the host name is unknown', async () => {
     expect(await request({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
     expect(await request({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
   })

@@ -104,7 +104,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('https receivers', () => {
     expect(requests).toEqual(['shop.example'])
   })
 
-  it('survives an https receiver that responds with 101 and resets the connection', async () => {
+  it('the service survives an https receiver that responds with 101 and resets the connection', async () => {
     expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
       { failure: 'connection failed', text: 'The connection failed or was interrupted (bad upgrade)' },
     ])

@@ -67,7 +67,7 @@ const find = async (utr: string) =>
 
 describe('ops payments import --layout', () => {
   it.each(['by order and id', 'by the id alone'])(
-    'ops payments import adds the bank reference to an order that was paid without one, identified by %s',
+    'ops payments import adds the bank reference to an order that was paid without a bank reference, identified %s',
     async (how) => {
       const { orderId, id, rrn } = await paidWithoutReference()
       expect(await find(rrn)).toEqual([])
@@ -83,7 +83,7 @@ describe('ops payments import --layout', () => {
     },
   )
 
-  it('ops payments import records payments that were not reported, and skips rows with the status IGNORED', async () => {
+  it('ops payments import records unreported payments, and skips rows with the status IGNORED', async () => {
     const [paid, failed, open] = [
       await createOrder(service, merchant),
       await createOrder(service, merchant),
@@ -129,7 +129,7 @@ describe('ops payments import --layout', () => {
     expect(rows).toEqual([{ status: 'PENDING' }])
   })
 
-  it('ops payments import records nothing in a dry run, and rejects a layout of settlements', async () => {
+  it('ops payments import records nothing in a dry run, and rejects a settlement layout', async () => {
     const orderId = await createOrder(service, merchant)
     const rrn = newUtr()
     const file = `${HEADER}\n${row({ orderId, rrn, day: '2026-11-17' })}\n`
@@ -154,7 +154,7 @@ describe('ops payments import --layout', () => {
       /--column fee is only for settlement files and bank statements/,
     ],
     ['a status of settlements', ['--status', 'FAILED=Bounced'], /--status FAILED is not a status of payments/],
-  ])('ops payments import rejects a layout of payments with %s', async (_, more, text) => {
+  ])('ops payments import rejects a payment layout with %s', async (_, more, text) => {
     const columns = Object.entries(COLUMNS).flatMap((pair) => ['--column', pair.join('=')])
     const args = ['settlements', 'layout', 'add', '--name', unique('l'), '--date', 'dd/mm/yyyy', ...columns, ...more]
     expect(await ops(args)).toMatchObject({ code: 2, stderr: expect.stringMatching(text) })
@@ -162,7 +162,7 @@ describe('ops payments import --layout', () => {
 })
 
 describe('ops payments import', () => {
-  it('ops payments import reads acquirer_payment_id in the service’s own format without a utr', async () => {
+  it('ops payments import reads a line that has acquirer_payment_id but no utr in the service’s own format', async () => {
     const { orderId, id, rrn } = await paidWithoutReference()
     const header = 'order_id,status,utr,amount,paid_at,acquirer_payment_id'
     const paidAt = service.clock.now().toISOString()

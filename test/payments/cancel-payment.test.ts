@@ -38,7 +38,7 @@ const ended = (order_id: string, txnStatus: string, msg: string, UTR = '') => ({
 })
 
 describe('cancelPayment of an open order', () => {
-  it('cancelPayment closes an open order, by either id and only once, and does not change an expired order', async () => {
+  it('cancelPayment closes an open order once, by either order id, and does not change an expired order', async () => {
     for (const name of ['order_id', 'ours'] as const) {
       const [order, over] = [await newOrder(), await newOrder()]
       const id = order[name]
@@ -55,7 +55,7 @@ describe('cancelPayment of an open order', () => {
     }
   })
 
-  it('cancelPayment closes pay page and QR immediately, including open pages', async () => {
+  it('cancelPayment closes the pay page and the QR immediately, including pages that are already open', async () => {
     const { order_id, ours } = await newOrder()
     const events = service.app.inject(`/pay/${ours}/events`)
     await cancel(order_id)
@@ -69,7 +69,7 @@ describe('cancelPayment of an open order', () => {
     }
   })
 
-  it('cancelPayment closes an order whose last attempt has failed; a later failure does not reopen it', async () => {
+  it('cancelPayment closes an order whose last attempt has failed, and a later failure does not reopen the order', async () => {
     const { order_id, ours } = await newOrder()
     await notify(service, notification(ours, { status: 'REJECT', UTR: newUtr() }))
     const cancelled = ended(order_id, 'FAIL', 'Payment cancelled')
@@ -79,7 +79,7 @@ describe('cancelPayment of an open order', () => {
     expect(await exceptionsOf(ours)).toEqual([])
   })
 
-  it('a payment of a cancelled order is a late payment, and another cancelPayment returns 409', async () => {
+  it('the service records a payment of a cancelled order as a late payment, and returns 409 for another cancelPayment', async () => {
     const { order_id, ours } = await newOrder()
     await cancel(order_id)
     const UTR = newUtr()
@@ -91,7 +91,7 @@ describe('cancelPayment of an open order', () => {
 })
 
 describe('cancelPayment with errors', () => {
-  it('cancelPayment returns 404 for an unknown order, 403 for another merchant’s, 400 with the invalid fields', async () => {
+  it('cancelPayment returns 404 for an unknown order, 403 for another merchant’s order, and 400 for invalid fields', async () => {
     expect(await cancel('nobody')).toEqual(errorResponse(404, 'Order not found'))
     const other = await newMerchant(service.db)
     const another = await newOrder()

@@ -31,7 +31,7 @@ describe('createPaymentIntent with valid fields', () => {
     )
   })
 
-  it('createPaymentIntent returns the expiry in Indian Standard Time, 15 minutes after creation, also at the end of a financial year', async () => {
+  it('createPaymentIntent returns the expiry in Indian Standard Time, 15 minutes after creation, even at the end of a financial year', async () => {
     service.clock.set('2026-03-31T18:29:59.000Z')
     expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
   })
@@ -64,7 +64,7 @@ describe('createPaymentIntent with valid fields', () => {
     }
   })
 
-  it('createPaymentIntent stores the fields as sent, line breaks of the note as spaces, and the merchant’s current payee', async () => {
+  it('createPaymentIntent stores the fields as sent, with spaces for line breaks in the note, and the merchant’s current payee', async () => {
     // Not normalized as a browser would.
     const redirect_url = 'HTTPS://Shop.Example.in:443/a/../b?x=%7e#'
     service.clock.set('2026-06-01T10:00:00.000Z')
@@ -102,7 +102,7 @@ describe('amount in whole rupees', () => {
   }
 
   it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])(
-    'createPaymentIntent accepts the amount %j',
+    'createPaymentIntent accepts the amount %j in whole rupees',
     async (amount) => {
       expect((await create({ amount })).body.data?.amount).toBe(String(Number(amount)))
     },
@@ -180,7 +180,7 @@ describe('createPaymentIntent with invalid fields', () => {
     ['mid', 1001, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes'],
     ['order_id', 1001, 'must be text of 1 to 64 characters, without control characters, as text in quotes'],
     ['customer_mobile', true, 'must be 10 digits'],
-  ])('createPaymentIntent names the rule that %s must be text for the JSON value %j', async (field, value, rule) => {
+  ])('createPaymentIntent states the rule that %s must be text for the JSON value %j', async (field, value, rule) => {
     const { mid, key } = await newMerchant(service.db)
     const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), [field]: value }, key)
     expect(body).toEqual(errorResponse(400, `${field} ${rule}`))

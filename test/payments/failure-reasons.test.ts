@@ -55,12 +55,12 @@ function ofPhonepe(changes: object, ofOrder: object = {}) {
 
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })
 
-it('a report accepts only failure reasons of the closed set', () => {
+it('the service accepts only failure reasons from the closed set', () => {
   expect([...FAILURE_REASONS].sort()).toEqual(Object.keys(REASONS).sort())
 })
 
 describe.each(CASES)('NPCI’s code $code', ({ code, reason }) => {
-  it(`NPCI’s code means the reason ${reason} for every acquirer, and is stored`, () => {
+  it(`the service maps NPCI’s code to the reason ${reason} for every acquirer, and stores the reason`, () => {
     const failure = { reason, code }
     expect(ofSetu({ npciRespCode: code })?.failure).toEqual(failure)
     expect(ofSetu({ npciErrCode: code, code: 'declined' })?.failure).toEqual(failure)
@@ -87,7 +87,7 @@ it.each(REASONS.other?.slice(0, 18) ?? [])(
 )
 
 it.each(UNDER_WAY)(
-  'the service leaves the attempt with the code %s open, although the acquirer reports it as failed',
+  'the service leaves the attempt with the code %s open, although the acquirer reports the attempt as failed',
   (code) => {
     expect(ofSetu({ npciRespCode: code })).toBeUndefined()
     expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()
@@ -96,7 +96,7 @@ it.each(UNDER_WAY)(
   },
 )
 
-it.each(WITHOUT_CAUSE)('the service reports the reason of the second code if the first one is %s', (code) => {
+it.each(WITHOUT_CAUSE)('the service reports the reason of the second code if the first code is %s', (code) => {
   expect(ofSetu({ npciRespCode: code, npciErrCode: 'Z9' })?.failure).toEqual({
     reason: 'insufficient_funds',
     code: 'Z9',
@@ -108,7 +108,7 @@ it.each(WITHOUT_CAUSE)('the service reports the reason of the second code if the
 })
 
 describe('reason of a Setu payment', () => {
-  it('Setu’s failure reason is derived from NPCI’s category if no code is known', () => {
+  it('the service derives Setu’s failure reason from NPCI’s category if no code is known', () => {
     expect(ofSetu({ npciRespCode: 'Q9', npciErrCategory: 'TD' })?.failure).toEqual({
       reason: 'bank_unavailable',
       code: 'Q9',
@@ -126,12 +126,9 @@ describe('reason of a Setu payment', () => {
     { npciRespCode: 'x'.repeat(65) },
     { npciRespCode: 'two words' },
     { npciRespCode: 7 },
-  ])(
-    'Setu’s failure reason is treated as absent in an unknown format (%j), and the report stays readable',
-    (reason) => {
-      expect(ofSetu(reason)).toMatchObject({ status: 'FAIL', failure: undefined })
-    },
-  )
+  ])('the service ignores Setu’s failure reason in the unknown format %j, and still reads the report', (reason) => {
+    expect(ofSetu(reason)).toMatchObject({ status: 'FAIL', failure: undefined })
+  })
 })
 
 describe('reason of a Cashfree payment', () => {
@@ -155,7 +152,7 @@ describe('reason of a Cashfree payment', () => {
       { payment_message: 'Z9::X', error_details: details({ error_code_raw: 'Q99' }) },
       { reason: 'insufficient_funds', code: 'Z9' },
     ],
-  ])('Cashfree’s fields %j mean the failure reason %j', (payment, failure) => {
+  ])('the service reads Cashfree’s fields %j as the failure reason %j', (payment, failure) => {
     expect(ofCashfree(payment)).toMatchObject({ status: 'FAIL' })
     expect(ofCashfree(payment)?.failure).toEqual(failure)
   })
@@ -193,7 +190,7 @@ const OF_PHONEPE: Record<string, string[]> = {
 
 describe('reason of a PhonePe payment', () => {
   const codes = Object.entries(OF_PHONEPE).flatMap(([reason, names]) => names.map((code) => [code, reason] as const))
-  it.each(codes)('PhonePe’s code %s alone means the failure reason %s', (code, reason) => {
+  it.each(codes)('the service reads PhonePe’s code %s alone as the failure reason %s', (code, reason) => {
     expect(ofPhonepe({ errorCode: code })?.failure).toEqual({ reason, code })
     expect(ofPhonepe({}, { errorCode: code })?.failure).toEqual({ reason, code })
   })
@@ -214,19 +211,19 @@ describe('reason of a PhonePe payment', () => {
     ],
     [{ errorCode: 7, detailedErrorCode: { a: 1 } }, undefined],
     [{}, undefined],
-  ])('PhonePe’s fields %j mean the failure reason %j', (reported, failure) => {
+  ])('the service reads PhonePe’s fields %j as the failure reason %j', (reported, failure) => {
     expect(ofPhonepe(reported)).toMatchObject({ status: 'FAIL' })
     expect(ofPhonepe(reported)?.failure).toEqual(failure)
   })
 
-  it('PhonePe’s failure reason is that of the attempt, otherwise that of its order', () => {
+  it('the service reads PhonePe’s failure reason from the attempt, otherwise from the attempt’s order', () => {
     const ofOrder = { errorCode: 'TXN_NOT_COMPLETED', detailedErrorCode: 'ORDER_EXPIRED' }
     expect(ofPhonepe({ errorCode: 'INVALID_MPIN' }, ofOrder)?.failure?.reason).toBe('wrong_pin')
     expect(ofPhonepe({ state: 'PENDING' }, ofOrder)?.failure?.reason).toBe('not_authorised_in_time')
   })
 })
 
-it('a report in the service’s own format may state the failure reason, which a code does not change', () => {
+it('the service accepts a failure reason in its own report format, and does not change the reason because of a code', () => {
   expect(failureIn({ status: 'REJECT', reason: 'risk_declined', code: 'ZM' })).toEqual({
     reason: 'risk_declined',
     code: 'ZM',

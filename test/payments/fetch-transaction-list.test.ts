@@ -93,7 +93,7 @@ describe('fetchTransactionList with valid requests', () => {
     expect((await partners('04-02-2026', '04-02-2026')).body).toEqual(none)
   })
 
-  it('fetchTransactionList sorts transactions by the time of payment, then by UTR in byte order, and selects them by IST days', async () => {
+  it('fetchTransactionList selects transactions by IST days, and sorts transactions by payment time, then by UTR in byte order', async () => {
     const at = '2025-05-06T12:00:00+05:30'
     for (const UTR of ['TB', 'TA1', 'T9']) await pay(at, { UTR })
     await pay('2025-05-06T00:00:00+05:30', { UTR: 'TZ' })
@@ -123,7 +123,7 @@ describe('fetchTransactionList with valid requests', () => {
     expect((await own('06-06-2025', '06-06-2025')).body.data).toMatchObject([{ UTR, refunded: '0.00' }])
   })
 
-  it('fetchTransactionList returns any order_id exactly as it was sent, in a short list and in a streamed one', async () => {
+  it('fetchTransactionList returns any order_id exactly as sent, in short and in streamed lists', async () => {
     const names = [
       '1001',
       '"quoted"',
@@ -204,7 +204,7 @@ describe('Accept: text/csv', () => {
     expect([headers['content-type'], body.statusCode]).toEqual(['application/json; charset=utf-8', 400])
   })
 
-  it('fetchTransactionList returns the format that Accept prefers by its weights, and JSON if it prefers none', async () => {
+  it('fetchTransactionList returns the format that Accept prefers by its weights, and JSON if Accept prefers no format', async () => {
     const formOf = async (accept: string) => {
       const fields = { mid, s_date: '01-01-2024', e_date: '01-01-2024' }
       const { headers } = await post(service.app, OWN_TRANSACTIONS, fields, key, { accept })
@@ -232,7 +232,7 @@ describe('Accept: text/csv', () => {
     expect(Object.fromEntries(entries)).toEqual(forms)
   })
 
-  it('fetchTransactionList streams the same CSV as it returns in a short list', async () => {
+  it('fetchTransactionList returns the same CSV in short and in streamed lists', async () => {
     await payMany(1_001, '2025-10-10T00:00:00Z', ['long'])
     const { data } = (await own('10-10-2025', '10-10-2025')).body
     const records = data.map((record: Record<string, string>) => `${Object.values(record)}\r\n`)
@@ -241,13 +241,13 @@ describe('Accept: text/csv', () => {
 })
 
 describe('fetchTransactionList with errors', () => {
-  it('fetchTransactionList returns 400 with the invalid fields, and accepts a merchant’s request without pid', async () => {
+  it('fetchTransactionList returns 400 and names the invalid fields, and accepts a merchant’s request without pid', async () => {
     const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
     expect(body).toEqual(errorResponse(400, 'mid is required; s_date is required; e_date is required'))
     expect((await own('02-01-2026', '01-01-2026')).body).toEqual(errorResponse(400, 's_date must not be after e_date'))
   })
 
-  it('fetchTransactionList returns 403 for a key of another merchant or partner, or of the other kind', async () => {
+  it('fetchTransactionList returns 403 for a key of another merchant or partner, or for a key of the wrong kind', async () => {
     const other = await newMerchant(service.db)
     const stranger = await newPartner(service.db, other.mid)
     const days = { s_date: '01-01-2026', e_date: '31-01-2026' }
@@ -267,7 +267,7 @@ describe('fetchTransactionList with errors', () => {
     }
   })
 
-  it('fetchTransactionList returns 403 for a disabled merchant itself, but the list for its partner', async () => {
+  it('fetchTransactionList returns 403 to a disabled merchant, but returns the list to the merchant’s partner', async () => {
     const gone = await newMerchant(service.db)
     const reader = await newPartner(service.db, gone.mid)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [gone.mid])

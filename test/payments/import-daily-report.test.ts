@@ -110,7 +110,7 @@ async function errorsOf(lines: string[], header?: string): Promise<CsvFileError>
 }
 
 describe('daily transaction report', () => {
-  it('ops payments import stores the same result, with the same counts, as the same notifications sent one after the other', {
+  it('ops payments import stores the same result, with the same counts, as the same notifications sent in sequence', {
     timeout: 60_000,
   }, async () => {
     // Always the same numbers, so that a failure can be repeated.
@@ -264,7 +264,7 @@ describe('daily transaction report', () => {
   })
 })
 
-it('ops payments import assigns a line to its order_id, otherwise to the intent whose link or orderId matches its reference', async () => {
+it('ops payments import assigns a line to its order_id, otherwise to the intent whose link or orderId matches the line’s reference', async () => {
   const [named = '', referred = '', own = '', one = '', other = ''] = await newOrders(5)
   // The reference does not determine which of the last two orders is paid.
   const references = { SETU1: named, SETU2: referred, TWICE1: one, TWICE2: other }
@@ -295,7 +295,7 @@ it('ops payments import assigns a line to its order_id, otherwise to the intent 
 })
 
 describe('invalid file', () => {
-  it('ops payments import stores nothing if only the last lines of a file are invalid, and names them', async () => {
+  it('ops payments import stores nothing if only the last lines of a file are invalid, and names the invalid lines', async () => {
     const orderIds = await newOrders(100)
     const before = await stored(orderIds)
     const bad = [
@@ -311,7 +311,7 @@ describe('invalid file', () => {
     expect(await stored(orderIds)).toEqual(before)
   })
 
-  it('ops payments import names each invalid line with the error in it', async () => {
+  it('ops payments import names each invalid line with the error in the line', async () => {
     const AMOUNT = 'amount must be rupees with at most two decimals'
     const wrong: [Partial<Fields>, unknown][] = [
       [{ orderId: '' }, 'order_id or acquirer_reference is required'],
@@ -339,7 +339,7 @@ describe('invalid file', () => {
     expect((await errorsOf([], header)).errors).toEqual([{ line: 1, text }])
   })
 
-  it('ops payments import stores nothing of a file that breaks off while it is read', async () => {
+  it('ops payments import stores nothing from a file that breaks off during reading', async () => {
     const orderId = await newOrder()
     async function* breakingOff() {
       yield `${HEADER}\n${line({ orderId })}\n`
@@ -369,7 +369,7 @@ describe('report of an acquirer account', () => {
     )
   })
 
-  it('a report of an acquirer account pays no order of another acquirer or account', async () => {
+  it('ops payments import pays no order of another acquirer or account from an acquirer account’s report', async () => {
     const victim = await newOrder()
     const thief = await newThief(victim)
     const found = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')
@@ -394,7 +394,7 @@ describe('report of an acquirer account', () => {
     expect(repeated.stdout).toBe('0 payments recorded, 0 unchanged; exceptions: 1 unknown order.\n')
   })
 
-  it('ops payments import rejects a report without the name of its account, and records nothing', async () => {
+  it('ops payments import rejects a report without the name of the report’s account, and records nothing', async () => {
     const victim = await newOrder()
     const { code, stderr } = await importBy([line({ orderId: victim })])
     expect(code).toBe(2)

@@ -327,7 +327,7 @@ const step: fc.Arbitrary<Step> = fc.record({ action, afterMs: fc.constantFrom(0,
 const steps = fc.array(step, { minLength: 2, maxLength: 8 })
 const ageSeconds = fc.constantFrom(0, 0, 0, OVER_SECONDS - 26, OVER_SECONDS - 16, OVER_SECONDS - 5, OVER_SECONDS)
 
-it('a UTR pays once and a success is final, whatever is concurrently reported about two orders', {
+it('the service accepts each UTR once and treats a success as final, whatever concurrent reports about two orders contain', {
   timeout: 1_800_000,
 }, async () => {
   await fc.assert(

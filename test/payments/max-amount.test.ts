@@ -80,7 +80,7 @@ describe.each([
   })
 })
 
-it('the service applies the interface’s maximum amount unless another is set, and a new setting within 5 seconds', async () => {
+it('the service applies the interface’s maximum amount unless another maximum is set, and applies a new maximum within 5 seconds', async () => {
   const merchant = await newMerchant(service.db)
   const isNotified = async (max: number) =>
     expect((await sendForm(merchant, { amount: '500001' })).body.msg).toBe(strictRule(max))
@@ -100,7 +100,7 @@ it('the service applies the interface’s maximum amount unless another is set, 
 describe('a payment of ₹5,00,000', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('a payment of ₹5,00,000 passes all steps: intent, QR, webhook, list, refund and settlement', async () => {
+  it('the service processes a payment of ₹5,00,000 in all steps: intent, QR, webhook, list, refund and settlement', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000 })
     const { mid, key } = merchant
     const refunder = await newKey(service.db, { mid }, true)
@@ -151,7 +151,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect(settled.data).toMatchObject([{ amount: '500000.00', UTR: 'SETTLED500000' }])
   })
 
-  it('a payment of ₹4,99,999.99 is confirmed and found by the operator', async () => {
+  it('ops confirms and finds a payment of ₹4,99,999.99', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000, input: 'shop' })
     const { orderId } = (await sendForm(merchant, { amount: '499999.99' })).body.data
     const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', ...args])
@@ -162,7 +162,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect([found.code, found.stderr]).toEqual([0, ''])
   })
 
-  it('a payment of ₹5,00,000 is requested from an acquirer, whose link must be for ₹5,00,000', async () => {
+  it('the service requests a payment of ₹5,00,000 from an acquirer, and accepts only a link for ₹5,00,000', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { maxAmount: 500_000 })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '500000' }), key)

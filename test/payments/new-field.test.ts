@@ -35,7 +35,7 @@ describe('fields of createPaymentIntent', () => {
     ).toEqual(fields)
   })
 
-  it('every field of createPaymentIntent is stored as sent, and forget-customers empties the customer’s fields', async () => {
+  it('createPaymentIntent stores every field as sent, and forget-customers empties the customer’s fields', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { status, body } = await post(service.app, CREATE, intentFields(mid, CANARY_FIELDS), key)
     expect(status, 'not stored: has a migration added each column of INTENTS in insert-intents.ts?').toBe(200)
@@ -60,7 +60,7 @@ const RETAINED_COLUMNS = `mid order_id merchant_order_id idempotency_key redirec
   /\s+/,
 )
 
-it('every column of payment_intents is listed as retained or erased by forget-customers', async () => {
+it('forget-customers lists every column of payment_intents as retained or erased', async () => {
   const { rows } = await service.db.query<{ name: string }>(
     `select column_name::text as name from information_schema.columns
       where table_schema = 'public' and table_name = 'payment_intents'`,
@@ -78,7 +78,7 @@ it.each(ERASED_COLUMNS)('the operator manual states that forget-customers erases
   expect(section, help).toContain(word)
 })
 
-it('a retry with an Idempotency-Key matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
+it('the service matches a retry by Idempotency-Key across versions, because the fingerprint of unchanged fields is unchanged', async () => {
   const { mid, key } = await newMerchant(service.db)
   // The fields of version 1.0.0 in their order. Merchants that send no others are not affected by new fields.
   const before = { redirect_url: 'https://shop.example.in/', note: 'Order kept', customer_name: 'Asha Rao' }

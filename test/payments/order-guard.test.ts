@@ -39,7 +39,7 @@ describe('order guard', () => {
     expect(rowCount).toBe(1)
   })
 
-  it('rejects an order_id again after its payment intent has expired', async () => {
+  it('rejects a used order_id even after its payment intent has expired', async () => {
     const { mid, key } = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)
     service.clock.advance(365 * 86_400)

@@ -45,13 +45,13 @@ describe('createOrderRequest', () => {
     expect((await create({ order_id: 'both-2' })).body).toEqual(errorResponse(409, 'Order ID already exists'))
   })
 
-  it('createOrderRequest checks the fields of createPaymentIntent', async () => {
+  it('createOrderRequest checks the same fields as createPaymentIntent', async () => {
     expect((await create({ amount: '0' }, {}, ORDER)).status).toBe(400)
   })
 })
 
 describe('checkPaymentStatus', () => {
-  it('checkPaymentStatus returns a success as final, with the order_id of the request, by either order id', async () => {
+  it('checkPaymentStatus returns a success as final by either order id, with the order_id of the request', async () => {
     const { orderId } = (await create({ order_id: 'paid-1' })).body.data
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     for (const order_id of ['paid-1', orderId]) {
@@ -95,7 +95,7 @@ describe('checkPaymentStatus', () => {
     })
   })
 
-  it('checkPaymentStatus returns PENDING for an unpaid order until 10 minutes after expiry, then FAIL', async () => {
+  it('checkPaymentStatus returns PENDING for an unpaid order until 10 minutes after expiry, and then returns FAIL', async () => {
     const pending = { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
     const { orderId } = (await create()).body.data
     expect((await check(orderId)).body).toEqual(pending)
@@ -128,13 +128,13 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200 } })
   })
 
-  it('createPaymentIntent accepts an order_id that equals an unknown orderId or one of another merchant', async () => {
+  it('createPaymentIntent accepts an order_id that equals an unknown orderId or another merchant’s orderId', async () => {
     const other = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(other.mid), other.key)).body.data
     for (const order_id of ['f'.repeat(32), orderId]) expect((await create({ order_id })).status).toBe(200)
   })
 
-  it('checkPaymentStatus returns the same 404 for an unknown order and for another merchant’s', async () => {
+  it('checkPaymentStatus returns the same 404 for an unknown order and for another merchant’s order', async () => {
     const other = await newMerchant(service.db)
     const theirs = (await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)).body
       .data
@@ -152,7 +152,7 @@ describe('checkPaymentStatus', () => {
 })
 
 describe('Idempotency-Key', () => {
-  it('an Idempotency-Key returns the first response to a retry with equal fields, later and after payment too', async () => {
+  it('returns the first response to a retry with the same Idempotency-Key and fields, even after payment', async () => {
     const first = await create({ order_id: 'retry-1' }, { 'idempotency-key': 'k 1' })
     service.clock.advance(3_600)
     await notify(service, notification(first.body.data.orderId))
@@ -162,7 +162,7 @@ describe('Idempotency-Key', () => {
     expect((await create({}, { 'idempotency-key': 'k-order' }, ORDER)).body).toEqual(order.body)
   })
 
-  it('an Idempotency-Key is rejected with 422 for other fields, or for the other create operation', async () => {
+  it('returns 422 for a used Idempotency-Key with other fields or with the other create operation', async () => {
     const headers = { 'idempotency-key': 'reused' }
     const reused = errorResponse(
       422,
@@ -174,13 +174,13 @@ describe('Idempotency-Key', () => {
     expect((await create({ order_id: 'k-1' }, headers, ORDER)).body).toEqual(reused)
   })
 
-  it('a new Idempotency-Key with a used order_id is rejected with 409', async () => {
+  it('returns 409 for a new Idempotency-Key with a used order_id', async () => {
     await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-1' })
     expect((await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-2' })).status).toBe(409)
     expect((await create({ order_id: 'guarded' })).status).toBe(409)
   })
 
-  it('an Idempotency-Key belongs to its merchant', async () => {
+  it('treats one Idempotency-Key from two merchants as two keys', async () => {
     const other = await newMerchant(service.db)
     const mine = await create({}, { 'idempotency-key': 'shared' })
     const theirs = await post(service.app, CREATE, intentFields(other.mid), other.key, { 'idempotency-key': 'shared' })
@@ -188,18 +188,18 @@ describe('Idempotency-Key', () => {
     expect(theirs.body.data.orderId).not.toBe(mine.body.data.orderId)
   })
 
-  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('the invalid Idempotency-Key %j is rejected', async (value) => {
+  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('rejects the invalid Idempotency-Key %j', async (value) => {
     expect((await create({}, { 'idempotency-key': value })).body).toEqual(
       errorResponse(400, 'Idempotency-Key must be 1 to 64 printable ASCII characters'),
     )
   })
 
-  it('an Idempotency-Key is checked after the merchant of the mid', async () => {
+  it('checks the access to the merchant in mid before the Idempotency-Key', async () => {
     const other = await newMerchant(service.db)
     expect((await create({ mid: other.mid }, { 'idempotency-key': '' })).status).toBe(403)
   })
 
-  it('50 concurrent retries with one Idempotency-Key create one intent, and all get one response', async () => {
+  it('creates one intent from 50 concurrent retries with one Idempotency-Key, and returns one response to all retries', async () => {
     const responses = await Promise.all(
       Array.from({ length: 50 }, () => create({ order_id: 'burst' }, { 'idempotency-key': 'burst' })),
     )

@@ -40,7 +40,7 @@ const WAYS: Record<string, (orderId: string, utr: string) => Promise<boolean>> =
 
 describe('an RRN that a report pads with zeros to 16 digits', () => {
   it.each(Object.keys(WAYS).flatMap((first) => Object.keys(WAYS).map((second) => [first, second] as const)))(
-    'a padded RRN identifies one payment, reported by %s and then in the other format by %s',
+    'the service identifies one payment by a padded RRN, reported by %s and then in the other format by %s',
     async (first, second) => {
       for (const pad of [(rrn: string) => [`0000${rrn}`, rrn], (rrn: string) => [rrn, `0000${rrn}`]]) {
         const [rrn, orderId] = [newUtr(), await createOrder(service, merchant)]
@@ -54,7 +54,7 @@ describe('an RRN that a report pads with zeros to 16 digits', () => {
     },
   )
 
-  it('a padded RRN pays no second order', async () => {
+  it('the service accepts a padded RRN for no more than one order', async () => {
     const [rrn, first, second] = [newUtr(), await createOrder(service, merchant), await createOrder(service, merchant)]
     expect((await notify(service, notification(first, { UTR: rrn }))).status).toBe(200)
     expect((await notify(service, notification(second, { UTR: `0000${rrn}` }))).status).toBe(409)

@@ -55,16 +55,13 @@ async function onDayOf({ mid, key }: Order, moment: Date) {
 }
 
 describe('payment with an impossible time', () => {
-  it.each(IMPOSSIBLE)(
-    'replaces an impossible payment time by the time of the notification: %s',
-    async (_when, paidAt) => {
-      const order = await newOrder()
-      const utr = newUtr()
-      const { status } = await notify(service, notification(order.orderId, { UTR: utr, paidAt: paidAt() }))
-      expect(status).toBe(200)
-      expect(await onDayOf(order, service.clock.now())).toEqual({ list: [utr], books: '200.00' })
-    },
-  )
+  it.each(IMPOSSIBLE)('replaces an impossible payment time by the notification time: %s', async (_when, paidAt) => {
+    const order = await newOrder()
+    const utr = newUtr()
+    const { status } = await notify(service, notification(order.orderId, { UTR: utr, paidAt: paidAt() }))
+    expect(status).toBe(200)
+    expect(await onDayOf(order, service.clock.now())).toEqual({ list: [utr], books: '200.00' })
+  })
 
   it('stores the acquirer’s payment time even if the acquirer’s clock is five minutes slow', async () => {
     const order = await newOrder()

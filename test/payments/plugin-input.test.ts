@@ -31,7 +31,7 @@ async function rowOf(orderId: string) {
   return rows[0]
 }
 
-describe('merchant with the input shop', () => {
+describe('merchant with the input setting `shop`', () => {
   // test/money.test.ts contains every format of an amount.
   it.each([
     ['588.82', '588.82'],
@@ -43,7 +43,7 @@ describe('merchant with the input shop', () => {
     [4.35, '4.35'],
     [100_000, '100000'],
   ])(
-    'a merchant with the input shop may send the amount %j to both operations, in a form if it is text',
+    'both create operations accept the amount %j from a merchant with the input setting `shop`',
     async (amount, expected) => {
       const responses = [
         await createJson({ amount }),
@@ -66,16 +66,21 @@ describe('merchant with the input shop', () => {
     '100000.001',
     'true',
     '[588.82]',
-  ])('a merchant with the input shop receives its own rule for the invalid JSON amount %s', async (amount) => {
-    const body = JSON.stringify({ ...intentFields(pluginMerchant.mid), amount: 0 }).replace(
-      '"amount":0',
-      `"amount":${amount}`,
-    )
-    const headers = { 'content-type': 'application/json' }
-    for (const url of [CREATE, ORDER]) {
-      expect((await post(service.app, url, body, pluginMerchant.key, headers)).body).toEqual(errorResponse(400, AMOUNT))
-    }
-  })
+  ])(
+    'both create operations name the rule of the input setting `shop` for the invalid JSON amount %s',
+    async (amount) => {
+      const body = JSON.stringify({ ...intentFields(pluginMerchant.mid), amount: 0 }).replace(
+        '"amount":0',
+        `"amount":${amount}`,
+      )
+      const headers = { 'content-type': 'application/json' }
+      for (const url of [CREATE, ORDER]) {
+        expect((await post(service.app, url, body, pluginMerchant.key, headers)).body).toEqual(
+          errorResponse(400, AMOUNT),
+        )
+      }
+    },
+  )
 
   it.each([
     ...[
@@ -93,15 +98,18 @@ describe('merchant with the input shop', () => {
     ...['+91 09876543210', '+91 (0) 98765 43210', '00919876543210', '0091-98765-43210', '0091 0 98765 43210'],
     // As a phone's contacts copy it.
     '\u202a+91 98765 43210\u202c',
-  ])('a merchant with the input shop may send the telephone number %j', async (customer_mobile) => {
-    for (const url of [CREATE, ORDER]) {
-      const { body } = await create({ customer_mobile }, pluginMerchant, {}, url)
-      const digits = customer_mobile.replace(/\D/g, '').slice(-10)
-      expect((await rowOf(body.data?.orderId))?.customer_mobile).toBe(digits)
-    }
-  })
+  ])(
+    'the service accepts the telephone number %j from a merchant with the input setting `shop`',
+    async (customer_mobile) => {
+      for (const url of [CREATE, ORDER]) {
+        const { body } = await create({ customer_mobile }, pluginMerchant, {}, url)
+        const digits = customer_mobile.replace(/\D/g, '').slice(-10)
+        expect((await rowOf(body.data?.orderId))?.customer_mobile).toBe(digits)
+      }
+    },
+  )
 
-  it('a merchant with the input shop may send a telephone number in the digits of any script, which is stored in ASCII', async () => {
+  it('the service stores a telephone number in the digits of any script as ASCII for a merchant with the input setting `shop`', async () => {
     // Each from its zero: Devanagari, Bengali, Tamil, Urdu, full-width, and digits adjacent to those of other sets.
     for (const zero of [0x966, 0x9e6, 0xbe6, 0x6f0, 0xff10, 0x1d7d8]) {
       const customer_mobile = '+91 98765-43210'.replace(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit)))
@@ -123,18 +131,18 @@ describe('merchant with the input shop', () => {
     ],
     ...['9876543210/9876543211', '९८७६५४३२१', '()', '98765\n43210'],
   ])(
-    'a merchant with the input shop receives its own rule for the invalid telephone number %j',
+    'the service names the rule of the input setting `shop` for the invalid telephone number %j',
     async (customer_mobile) => {
       expect((await create({ customer_mobile })).body).toEqual(errorResponse(400, MOBILE))
     },
   )
 
-  it('a merchant with the input shop receives every error in its fields, in the order of the fields', async () => {
+  it('the service names every invalid field to a merchant with the input setting `shop`, in the order of the fields', async () => {
     const { body } = await create({ amount: '0.00', note: ' ', customer_mobile: '' })
     expect(body).toEqual(errorResponse(400, `${AMOUNT}; note is required; customer_mobile is required`))
   })
 
-  it('a merchant with the input shop may format amount and telephone number differently in a retry with its Idempotency-Key', async () => {
+  it('the service accepts a differently formatted amount and telephone number in an idempotent retry with the input setting `shop`', async () => {
     const headers = { 'idempotency-key': 'spelled' }
     const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, pluginMerchant, headers)
     const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, pluginMerchant, headers)
@@ -144,7 +152,7 @@ describe('merchant with the input shop', () => {
     )
   })
 
-  it('the key determines the input rules instead of the mid that is sent: they apply before the 403', async () => {
+  it('the service applies the input rules of the API key, not of the sent mid, before returning 403', async () => {
     const asOther = (amount: string, caller: NewMerchant, mid: string) =>
       post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
     expect((await asOther('588.82', pluginMerchant, strict.mid)).status).toBe(403)
@@ -157,7 +165,7 @@ describe('merchant with the input shop', () => {
 describe('a payment of 588.82', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('a payment of 588.82 retains its paise from the request to the reconciliation', async () => {
+  it('the service retains the paise of a payment of 588.82 from the request to the reconciliation', async () => {
     const order_id = 'INV-588'
     const created = await create({ amount: '588.82', order_id })
     const { orderId, intent, amount } = created.body.data
@@ -188,7 +196,7 @@ describe('a payment of 588.82', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +₹588\.82$/m)
   })
 
-  it('a payment of 588.82 is confirmed by the operator, and read from a daily transaction report', async () => {
+  it('ops confirms a payment of 588.82, and imports the payment from a daily transaction report', async () => {
     const [confirmed, listed] = await Promise.all(
       [1, 2].map(async () => (await create({ amount: '588.82' })).body.data),
     )
@@ -207,7 +215,7 @@ ${listed.orderId},SUCCESS,PAISE2,588.82,2026-03-31 23:55:00
     })
   })
 
-  it('a payment of 588.82 is requested from an acquirer, whose link must be for 588.82', async () => {
+  it('the service requests a payment of 588.82 from an acquirer, and accepts only a link for 588.82', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { input: 'shop' })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '588.82' }), key)

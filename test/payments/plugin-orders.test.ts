@@ -15,7 +15,7 @@ const GRACE_MINUTES = 10
 
 // On Citus, a lock that is awaited on a worker is not visible.
 it.skipIf(ON_CITUS)(
-  'a success stored only after the merchant received FAIL is a late payment, even if it was reported in time',
+  'the service records a success stored after the merchant received FAIL as a late payment, even if the report was in time',
   async () => {
     const service = await startService({ expiryMinutes: EXPIRY_MINUTES })
     const { mid, key } = await newMerchant(service.db)
@@ -107,7 +107,7 @@ describe('a payment that only the daily transaction report contains, after its o
       ['payment.attempt_failed'],
     ],
   ])(
-    'a payment that only the daily transaction report contains is a success without exception for a merchant %s',
+    'the service records a payment found only in the daily transaction report as a success without exception for a merchant %s',
     async (_name, happens, events) => {
       const order = await givenUp()
       await happens(order)
@@ -152,7 +152,7 @@ describe('a payment that only the daily transaction report contains, after its o
       },
     ],
   ])(
-    'a payment that only the daily transaction report contains is a late payment for a merchant that %s',
+    'the service records a payment found only in the daily transaction report as a late payment for a merchant that %s',
     async (_name, happens) => {
       const order = await givenUp()
       await happens(order)
@@ -165,14 +165,14 @@ describe('a payment that only the daily transaction report contains, after its o
     },
   )
 
-  it('a notification of an order that has finally failed is a late payment, even if the merchant did not receive FAIL', async () => {
+  it('the service records a notified payment of a finally failed order as late, even if the merchant did not receive FAIL', async () => {
     const order = await givenUp()
     end()
     expect((await notify(service, notification(order.orderId))).status).toBe(200)
     expect(await stored(order)).toMatchObject({ payments: ['late'], exceptions: ['late payment'] })
   })
 
-  it('the time of the merchant’s first FAIL response is stored, and no later response changes it', async () => {
+  it('the service stores the time of the merchant’s first FAIL response, and no later response changes the time', async () => {
     const order = await givenUp()
     end()
     await checkStatus(order)
@@ -185,7 +185,7 @@ describe('a payment that only the daily transaction report contains, after its o
     expect(await failureReportedAt(order)).toEqual(first)
   })
 
-  it('checkPaymentStatus responds even if the time of its FAIL response cannot be stored', async () => {
+  it('checkPaymentStatus responds even if the service cannot store the time of the FAIL response', async () => {
     const order = await givenUp()
     end()
     await service.db.query(

@@ -105,7 +105,7 @@ describe('the public Android client', () => {
   const send = (url: string, fields: Record<string, string>) =>
     post(service.app, url, bodyOf({ mid: app.mid, ...fields }), app.key, FORM_OF_VOLLEY)
 
-  it('the public Android client gets the QR image, `cred` and `merchantName` that it reads', async () => {
+  it('the public Android client gets the QR image, `cred` and `merchantName` that the client reads', async () => {
     const order_id = uniqid()
     const { body } = await send(CREATE, {
       amount: '588',

@@ -48,7 +48,7 @@ async function eventsOf(orderId: string) {
 const expireAll = () => runPendingJobs(expiryJobs({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('failure reason in checkPaymentStatus', () => {
-  it('checkPaymentStatus returns the reason of the last attempt while the order is open, and once it has failed', async () => {
+  it('checkPaymentStatus returns the reason of the last attempt while the order is open, and after the order has failed', async () => {
     const orderId = await newOrder()
     expect(await statusOf(orderId)).not.toHaveProperty('reason')
     await fail(orderId, { reason: 'wrong_pin' })
@@ -64,7 +64,7 @@ describe('failure reason in checkPaymentStatus', () => {
     })
   })
 
-  it('checkPaymentStatus returns the reason other for an attempt without one, and none once the order is paid or cancelled', async () => {
+  it('checkPaymentStatus returns the reason other for an attempt without a reason, and no reason once the order is paid or cancelled', async () => {
     const [paid, cancelled, untouched] = [await newOrder(), await newOrder(), await newOrder()]
     for (const orderId of [paid, cancelled]) await fail(orderId)
     expect(await statusOf(paid)).toMatchObject({ txnStatus: 'PENDING', reason: 'other' })
@@ -79,7 +79,7 @@ describe('failure reason in checkPaymentStatus', () => {
 })
 
 describe('report of a failed attempt', () => {
-  it('a report adds the reason to a known attempt that had none, once', async () => {
+  it('the service adds the reason from a report once to a known attempt without a reason', async () => {
     const orderId = await newOrder()
     const UTR = newUtr()
     await fail(orderId, { UTR })
@@ -92,14 +92,14 @@ describe('report of a failed attempt', () => {
     expect(reported.map(({ type, data }) => [type, data.reason])).toEqual([['payment.attempt_failed', 'other']])
   })
 
-  it('a report whose code alone proves no failure does not change the order', async () => {
+  it('the service does not change the order for a report whose code alone proves no failure', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'RB' })
     expect(await statusOf(orderId)).toMatchObject({ msg: 'Payment pending' })
   })
 
   it.each([{ reason: 'bad weather' }, { code: 'two words' }, { code: 'x'.repeat(65) }, { reason: 7 }])(
-    'a report is rejected with a reason or code in another format: %j',
+    'the service rejects a report whose reason or code has another format: %j',
     async (wrong) => {
       const orderId = await newOrder()
       const body = notification(orderId, { status: 'FAIL', ...wrong } as Notification)
@@ -107,7 +107,7 @@ describe('report of a failed attempt', () => {
     },
   )
 
-  it('a daily transaction report may contain a reason or a code', async () => {
+  it('the service accepts a reason or a code in a daily transaction report', async () => {
     const orders = [await newOrder(), await newOrder(), await newOrder()]
     const lines = ['risk_declined,', ',Z9', ',96'].map(
       (reported, i) => `${orders[i]},FAIL,${newUtr()},200,,${reported}`,
@@ -122,7 +122,7 @@ describe('report of a failed attempt', () => {
 })
 
 describe('failure reason in webhooks', () => {
-  it('webhooks report the reason of each attempt and of the expiry, but none for an order without an attempt', async () => {
+  it('webhooks report the reason of each attempt and of the expiry, but no reason for an order without an attempt', async () => {
     const [tried, untouched] = [await newOrder(), await newOrder()]
     await fail(tried, { code: 'Z9' })
     service.clock.advance(1)
@@ -141,7 +141,7 @@ describe('failure reason in webhooks', () => {
 })
 
 describe('failure reason for the operator', () => {
-  it('the operator sees reason and code in the history, and today’s reasons on the dashboard', async () => {
+  it('ops shows reason and code in the history, and the dashboard shows today’s reasons', async () => {
     const { ops, json } = opsOn(() => service.databaseUrl)
     const orderId = await newOrder()
     await fail(orderId, { code: 'U03' })
@@ -158,7 +158,7 @@ describe('failure reason on the pay page', () => {
   const page = async (orderId: string, language = 'en') =>
     (await service.app.inject({ url: `/pay/${orderId}`, headers: { 'accept-language': language } })).payload
 
-  it('the pay page shows the failure reason in the customer’s language, on the page and by its events', async () => {
+  it('the pay page shows the failure reason in the customer’s language, in the page and by the page’s events', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'Z9' })
     expect(await page(orderId)).toContain('<p class="attempt">The account does not have enough money.')

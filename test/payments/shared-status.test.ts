@@ -61,7 +61,7 @@ async function ordersOfEachStatus() {
   return [open, 'open', paid, 'paid', failed, 'failed', 'cancelled', 'unknown']
 }
 
-it('a shared look-up returns for each of its requests the same result as a separate look-up', async () => {
+it('a shared look-up returns to each request the same result as a separate look-up', async () => {
   const orders = await ordersOfEachStatus()
   const alone = []
   for (const order of orders) alone.push((await ask(statusRequest(merchant, order))).text)
@@ -76,7 +76,7 @@ it('a shared look-up returns for each of its requests the same result as a separ
   expect(new Set(alone).size).toBe(6)
 })
 
-it.skipIf(ON_CITUS)('status requests that arrive during a look-up share the next one', async () => {
+it.skipIf(ON_CITUS)('status requests that arrive during a look-up share the next look-up', async () => {
   const { lookUps, release } = delayLookUps()
   const first = ask(statusRequest(merchant, 'unknown'))
   await isWaiting(lookUps)
@@ -89,7 +89,7 @@ it.skipIf(ON_CITUS)('status requests that arrive during a look-up share the next
   expect(lookUps[1]?.toSorted()).toEqual(names.toSorted())
 })
 
-it.skipIf(ON_CITUS)('a status request whose client has disconnected leaves the look-up', async () => {
+it.skipIf(ON_CITUS)('a status request leaves the shared look-up if the client has disconnected', async () => {
   const { lookUps, release } = delayLookUps()
   const first = ask(statusRequest(merchant, 'unknown'))
   await isWaiting(lookUps)
@@ -109,17 +109,22 @@ it.skipIf(ON_CITUS)('a status request whose client has disconnected leaves the l
   expect(lookUps.flat().toSorted()).toEqual(['staying', 'unknown'])
 })
 
-it.skipIf(ON_CITUS)('requests of a look-up that fails in an outage are each looked up again', async () => {
-  const lost = new Error('Connection terminated unexpectedly')
-  let failures = 0
-  const { lookUps, release } = delayLookUps((orderIds) => (orderIds.length > 1 && failures++ === 0 ? lost : undefined))
-  const first = ask(statusRequest(merchant, 'unknown'))
-  await isWaiting(lookUps)
-  const responses = ['paid', 'failed'].map((name) => ask(statusRequest(merchant, name)))
-  await until('a look-up fails', async () => {
-    await send(url, { method: 'GET', path: '/livez' })
-    release()
-    return failures > 0
-  })
-  expect((await Promise.all([first, ...responses])).map(({ status }) => status)).toEqual([404, 200, 200])
-})
+it.skipIf(ON_CITUS)(
+  'the service repeats the look-up of each request separately if a shared look-up fails in an outage',
+  async () => {
+    const lost = new Error('Connection terminated unexpectedly')
+    let failures = 0
+    const { lookUps, release } = delayLookUps((orderIds) =>
+      orderIds.length > 1 && failures++ === 0 ? lost : undefined,
+    )
+    const first = ask(statusRequest(merchant, 'unknown'))
+    await isWaiting(lookUps)
+    const responses = ['paid', 'failed'].map((name) => ask(statusRequest(merchant, name)))
+    await until('a look-up fails', async () => {
+      await send(url, { method: 'GET', path: '/livez' })
+      release()
+      return failures > 0
+    })
+    expect((await Promise.all([first, ...responses])).map(({ status }) => status)).toEqual([404, 200, 200])
+  },
+)

@@ -115,7 +115,7 @@ const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
 ]
 
 describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
-  it('a store plugin whose checkPaymentStatus meets a database outage of 1 s still receives SUCCESS for its paid order', async () => {
+  it('a store plugin receives SUCCESS for its paid order from checkPaymentStatus despite a database outage of 1 s', async () => {
     await checkStatus()
     await begin()
     // The key is cached for a second: one call fails in its own query, and one in the look-up of its key.
@@ -125,7 +125,7 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
     expect(await booked).toEqual(['paid', 'paid'])
   })
 
-  it('checkPaymentStatus returns 503 after 8 s in an outage of 10 s; later calls wait for the database', {
+  it('checkPaymentStatus returns 503 after 8 s in an outage of 10 s, and later calls wait for the database', {
     timeout: 60_000,
   }, async () => {
     await checkStatus()
@@ -148,7 +148,7 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
   })
 })
 
-it('a key revoked while its call waits for the database, and a wrong secret, get 401 once the database is available', async () => {
+it('the service returns 401 for a wrong secret, and for a key revoked during the outage, once the database is available', async () => {
   const revoked = unseenKey()
   proxy.cut('refused')
   const responses = Promise.all([checkStatus(revoked), checkStatus({ ...unseenKey(), secretKey: 'sk_wrong' })])
@@ -158,7 +158,7 @@ it('a key revoked while its call waits for the database, and a wrong secret, get
   for (const { status } of await responses) expect(status).toBe(401)
 })
 
-it('the service, when stopped, returns 503 to waiting calls immediately and exits with code 0', async () => {
+it('the service returns 503 to waiting calls immediately when stopped, and exits with code 0', async () => {
   proxy.cut('refused')
   const result = checkStatus(unseenKey())
   await sleep(500)

@@ -71,7 +71,7 @@ it.each([
   ['QRts is not of its form', changed('59%2B05%3A30', '59Z')],
   ['QRexpire is not of its form', changed('59%2B05:30', '59%2B05:00')],
   ['QRts is after QRexpire', changed('T23%3A44', 'T23%3A59').replace('23:59:59', '23:59:58')],
-])('the tests’ link reader rejects a link because %s: %s', (reason, link) => {
+])('the tests’ link reader rejects a link with the error "%s": %s', (reason, link) => {
   expect(() => readUpiLink(link, BEFORE_EXPIRY)).toThrow(reason)
 })
 
@@ -80,7 +80,7 @@ it('the tests’ QR reader rejects the link of one wallet', () => {
   expect(() => readUpiQr(`phonepe://pay?${QUERY}`, BEFORE_EXPIRY)).toThrow('a QR contains upi://pay?')
 })
 
-it('the tests’ link reader rejects an expired link, and one from the future', () => {
+it('the tests’ link reader rejects an expired link, and a link from the future', () => {
   expect(() => readUpiLink(LINK, READ.qrExpiresAt)).toThrow('the link has expired')
   expect(() => readUpiLink(LINK, new Date(READ.qrCreatedAt.getTime() - 1))).toThrow('QRts is in the future')
 })

@@ -61,7 +61,7 @@ describe('a UTR that pays orders of two merchants', () => {
     ['the merchant with the lower mid is paid first', false],
     ['the merchant with the lower mid is paid last', true],
   ])(
-    'a UTR that pays orders of two merchants creates one exception, for the merchant paid later: %s',
+    'the service stores one exception, for the merchant paid later, if a UTR pays orders of two merchants: %s',
     async (_name, isReversed) => {
       const { one, other } = await neighbours()
       const [earlier, later] = isReversed ? [other, one] : [one, other]
@@ -86,7 +86,7 @@ describe('a UTR that pays orders of two merchants', () => {
     },
   )
 
-  it('a UTR that pays orders of two merchants concurrently creates one exception, on any number of instances', async () => {
+  it('the service stores one exception if a UTR pays orders of two merchants concurrently, on any number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
@@ -101,7 +101,7 @@ describe('a UTR that pays orders of two merchants', () => {
 
   // On Citus, a lock that is awaited on a worker is not visible.
   it.skipIf(ON_CITUS)(
-    'the exception for a UTR of two merchants belongs to the payment reported later, even if it was stored first',
+    'the service stores the exception for a UTR of two merchants with the payment reported later, even if that payment was stored first',
     async () => {
       const { one: later, other: earlier } = await neighbours()
       const utr = newUtr()
@@ -129,7 +129,7 @@ describe('a UTR that pays orders of two merchants', () => {
     },
   )
 
-  it('a UTR of two merchants is an exception for second and late payments too, but not for failed attempts', async () => {
+  it('the service stores an exception for a UTR of two merchants in second and late payments, but not in failed attempts', async () => {
     const { one, other } = await neighbours()
     const [utr, second] = [newUtr(), newUtr()]
     await pay(one.orderId, utr)
@@ -147,7 +147,7 @@ describe('a UTR that pays orders of two merchants', () => {
     )
   })
 
-  it('a UTR of two merchants in a daily transaction report is an exception, however old the payment is', async () => {
+  it('the service stores an exception for a UTR of two merchants in a daily transaction report, however old the payment is', async () => {
     const { one, other } = await neighbours()
     const utr = newUtr()
     const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`)
@@ -157,7 +157,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await saved(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
   })
 
-  it('a running service stores and counts the exception of a UTR of two merchants within about a minute', async () => {
+  it('a running service stores and counts the exception for a UTR of two merchants within about a minute', async () => {
     const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 20 } } })
     const utr = newUtr()
     for (let i = 0; i < 2; i++) {
@@ -211,7 +211,7 @@ describe('search for UTRs of two merchants', () => {
     )
   })
 
-  it('the search for UTRs of two merchants stops after the statement in progress when its instance is stopped', async () => {
+  it('the search for UTRs of two merchants stops after the statement in progress when the instance stops', async () => {
     const stored = newUtr()
     const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
     const sent: string[] = []
@@ -223,7 +223,7 @@ describe('search for UTRs of two merchants', () => {
     expect(sent).toHaveLength(4)
   })
 
-  it('the search for UTRs of two merchants runs every minute, also after the clock was set back', async () => {
+  it('the search for UTRs of two merchants runs every minute, even after the clock was set back', async () => {
     service.clock.set('2027-08-01T12:00:00Z')
     const lookAgain = startLooking()
     expect(await lookAgain()).toBe(0)

@@ -140,7 +140,7 @@ async function outputOf(service: ServerProcess): Promise<string> {
 }
 
 describe('confidential input', () => {
-  it('confidential input never appears in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
+  it('the service never exposes confidential input in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
     const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
       const response = await send(service, call)
@@ -255,7 +255,7 @@ describe('confidential input', () => {
     ['is not at its address', () => Promise.resolve('database.invalid:5432')],
     ['uses another protocol', () => addressOfOtherProtocol()],
   ])(
-    'confidential input never appears in a log or an error response while the database %s',
+    'the service never exposes confidential input in a log or an error response while the database %s',
     async (_name, addressOf) => {
       const address = await addressOf()
       const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
@@ -272,7 +272,7 @@ describe('confidential input', () => {
     },
   )
 
-  it('confidential input never appears in the output of a service whose database rejects the log-in', async () => {
+  it('a service whose database rejects the log-in never prints confidential input', async () => {
     const wrong = new URL(url)
     wrong.password = `${SECRETS.databasePassword}-old`
     const service = await startTalkative(wrong.href)
@@ -287,16 +287,13 @@ describe('confidential input', () => {
     'mysql://user:canarypassword@host/db',
     'postgres://user:canarypassword@host:port/db',
     'postgres://user:canary%password@host/db',
-  ])(
-    'the password never appears in the output of a command that cannot use the database URL %s',
-    async (databaseUrl) => {
-      const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
-      expect(code).toBe(1)
-      expect(leaks(stdout + stderr)).toEqual([])
-    },
-  )
+  ])('a command that cannot use the database URL %s never prints the password', async (databaseUrl) => {
+    const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
+    expect(code).toBe(1)
+    expect(leaks(stdout + stderr)).toEqual([])
+  })
 
-  it('confidential input never appears in the output of an import that is rejected', async () => {
+  it('a rejected import never prints confidential input', async () => {
     const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
     const lines = ['canarymid,1,canaryutr,canarybrn,SUCCESS,2026-01-01T00:00:00Z', 'canary,canary,!,,canary,canary']
     const { code, stdout, stderr } = await runOps(

@@ -76,7 +76,7 @@ describe.each(BETWEEN)('reports as of %s', (asOf) => {
     expect(await reportsAsOf(asOf)).toEqual(created.get(asOf))
   })
 
-  it('reports contain every injected discrepancy with its cause, no other one, and correct sums', async () => {
+  it('reports contain exactly the injected discrepancies with their causes, and correct sums', async () => {
     const { rows } = await db.query<{ id: string; name: string }>(
       `select exception_id as id, 'of ' || utr as name from payment_exceptions
         union all
@@ -126,7 +126,7 @@ describe.each(BETWEEN)('reports as of %s', (asOf) => {
 describe('reports after an operator has resolved all discrepancies', () => {
   const now = endOf(LAST)
 
-  it('reconcile differences lists the same open discrepancies as the reports, and everything balances once they are resolved', async () => {
+  it('reconcile differences lists the same open discrepancies as the reports, and everything balances once all discrepancies are resolved', async () => {
     const open = (await reportsAsOf(LAST)).flatMap(differencesIn).filter(({ resolution }) => resolution === null)
     const listed: string[] = []
     for await (const { discrepancies } of openDiscrepancies(db, { to: LAST, now }))
@@ -142,7 +142,7 @@ describe('reports after an operator has resolved all discrepancies', () => {
   })
 
   it.each(MONTHS)(
-    'the journal from $from has equal debits and credits in each voucher, and ledger sums equal to those of reconcile',
+    'the journal from $from has equal debits and credits in each voucher, and the same ledger sums as reconcile',
     async (days) => {
       const { sums } = (await findingsOf(db, { ...days, now })).at(-1) as Extract<Finding, { type: 'end' }>
       const postings: JournalLine[] = []

@@ -46,7 +46,7 @@ async function readSince(snapshot: Snapshot, mids: readonly string[], to: string
   return { open: open.sort(inOrder), sums }
 }
 
-it('reading from the last closed month returns the same open discrepancies and balances as reading from the first day', {
+it('reconcile finds the same open discrepancies and balances from the last closed month as from the first day', {
   timeout: 900_000,
 }, async () => {
   const { db, url } = await createTestDatabase()

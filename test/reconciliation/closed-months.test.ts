@@ -93,7 +93,7 @@ describe('a closed month', () => {
     })
   })
 
-  it('reconcile close shows the figures and requires confirmation on a terminal; elsewhere only an empty month needs --yes', async () => {
+  it('reconcile close requires confirmation of the figures on a terminal, and without a terminal requires --yes only for an empty month', async () => {
     await settle('2026-10-06', 'C1', { importedOn: '2026-10-06' })
     const close = (month: string, response?: string, ...more: string[]) => {
       vi.useFakeTimers({ toFake: ['Date'], now: at('2026-11-02') })
@@ -130,7 +130,7 @@ describe('a closed month', () => {
     expect((await close('2026-09')).code).toBe(0)
   })
 
-  it('reconcile does not change the figures of a closed month, and lists each ledger row that has changed since', async () => {
+  it('reconcile does not change the figures of a closed month, and lists each ledger row that has changed since the close', async () => {
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
     await pay('CP2', '2026-10-14')
@@ -203,7 +203,7 @@ describe('a closed month', () => {
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be in the past') })
   })
 
-  it('reconcile ignores figures in a closed month that an earlier version stored and this one does not compute', async () => {
+  it('reconcile ignores figures of a closed month that an earlier version stored and the current version does not compute', async () => {
     await pay('OLD1', '2026-10-05')
     await settle('2026-10-06', 'OLD1')
     const { total } = await bookOn('2026-11-05', OCTOBER)
@@ -216,7 +216,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-17', OCTOBER)).changed).toBeNull()
   })
 
-  it('reconcile lists refunds and replaced rows recorded after a close, and states when only payments became due', async () => {
+  it('reconcile lists refunds and replaced rows recorded after a close, and otherwise names due payments as the cause of a change', async () => {
     await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R1')
     await pay('R2', '2026-10-31')
@@ -255,7 +255,7 @@ describe('a closed month', () => {
     expect(rows).toMatchObject([{ kind: 'duplicate payment', reference: 'DU2', amount: '200.00' }])
   })
 
-  it('reconcile closed lists each closed month with its hash and the changes of each merchant since', async () => {
+  it('reconcile closed lists each closed month with its hash and the changes of each merchant since the close', async () => {
     expect((await opsOn('2026-12-02', 'closed')).stdout).toBe('No closed months.\n')
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
@@ -300,7 +300,7 @@ describe('a closed month', () => {
     }
   })
 
-  it('reconcile lists a merchant that has nothing left in a closed month, and changed figures of all merchants', async () => {
+  it('reconcile lists a merchant without any remaining row in a closed month, and the changed figures of all merchants', async () => {
     const imported = await settle('2026-10-06', 'N1')
     await jsonOn('2026-11-02', 'close', '--month', '2026-10')
     await undo(imported, '2026-11-03')
@@ -316,7 +316,7 @@ describe('a closed month', () => {
     )
   })
 
-  it('a settlement line imported after a close reopens the payout by totals that included its payment', async () => {
+  it('reconcile reopens a payout by totals if a settlement line imported after the close names a payment in the payout', async () => {
     await pay('L1', '2026-10-05')
     await settle('2026-10-06', 'LS1')
     await pay('L9', '2026-10-20')
@@ -329,7 +329,7 @@ describe('a closed month', () => {
     ])
   })
 
-  it('a settlement line imported after a close reopens the other payments of its payout', async () => {
+  it('reconcile reopens the other payments of a payout if a settlement line of the payout is imported after the close', async () => {
     // Monday's payout covers the payments from Friday to Sunday.
     await pay('N1', '2026-10-09')
     await pay('N2', '2026-10-11')
@@ -345,7 +345,7 @@ describe('a closed month', () => {
     ])
   })
 
-  it("reconcile differences lists the open discrepancies of all months with age, the merchant's order_id and their sum", async () => {
+  it("reconcile differences lists the open discrepancies of all months with age and the merchant's order_id, and prints the sum", async () => {
     const orderId = await pay('O1', '2026-10-05')
     await db.query(`update payment_intents set merchant_order_id = 'A-17' where order_id = $1`, [orderId])
     await settle('2026-10-06', 'O2', { paymentUtr: 'OX' })
@@ -379,7 +379,7 @@ describe('a closed month', () => {
     expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('No open discrepancies.\n')
   })
 
-  it('reconcile close waits for a running import and includes it', async () => {
+  it('reconcile close waits for a running import and includes the import', async () => {
     await pay('U1', '2026-10-05')
     const client = await db.connect()
     await client.query('begin')
@@ -397,7 +397,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-03', OCTOBER)).changed).toBe(null)
   })
 
-  it('the balance carried forward changes with a later exception that explains a settlement of the closed month', async () => {
+  it('reconcile updates the balance carried forward for a later exception that explains a settlement of the closed month', async () => {
     await settle('2026-10-06', 'DX')
     await settle('2026-10-07', 'DY')
     await settle('2026-10-07', 'D0', { paymentUtr: 'DP0' })
@@ -416,7 +416,7 @@ describe('a closed month', () => {
     expect(await carried('2026-11-14')).toBe('-200.00')
   })
 
-  it('the balance carried forward changes with a later settlement of a payment that had failed', async () => {
+  it('reconcile updates the balance carried forward for a later settlement of a payment that had failed', async () => {
     await settle('2026-10-06', 'E0', { paymentUtr: 'EP0' })
     await pay('EP0', '2026-10-05')
     const orderId = await pay('EP1', '2026-10-06')
@@ -428,7 +428,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-10', NOVEMBER)).total.carriedForward).toBe('0.00')
   })
 
-  it('the balance carried forward changes with a payout that becomes due after the close', async () => {
+  it('reconcile updates the balance carried forward for a payout that becomes due after the close', async () => {
     await settle('2026-10-06', 'F0', { paymentUtr: 'FP0' })
     await pay('FP0', '2026-10-05')
     const orderId = await pay('FP1', '2026-10-31')
@@ -438,7 +438,7 @@ describe('a closed month', () => {
     expect(await carried('2026-11-03')).toBe('0.00')
   })
 
-  it('the balance carried forward changes when the only settlement of a month, already resolved, is undone', async () => {
+  it('reconcile updates the balance carried forward when the only settlement of a month, already resolved, is undone', async () => {
     const imported = await settle('2026-10-06', 'G1', { paymentUtr: 'GP1' })
     const [difference] = (await bookOn('2026-10-08', OCTOBER)).differences
     await jsonOn('2026-10-08', 'resolve', '--difference', difference.id, '--reason', 'of last year')
@@ -452,7 +452,7 @@ describe('a resolved discrepancy', () => {
   const differencesOn = async (day: string): Promise<Record<string, string | null>[]> =>
     (await bookOn(day, OCTOBER))?.differences ?? []
 
-  it('a resolved discrepancy whose amount changes reopens with the remaining amount and can be resolved again', async () => {
+  it('reconcile reopens a resolved discrepancy whose amount changes with the remaining amount, and accepts another resolution', async () => {
     const orderId = await pay('HP1', '2026-10-05')
     await settle('2026-10-06', 'H0', { paymentUtr: 'HP0' })
     const short = await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 190_00, fee: 1_00 })
@@ -499,7 +499,7 @@ describe('a resolved discrepancy', () => {
     expect(total).toMatchObject({ resolved: '0.00', differences: 1, carriedForward: '-200.00' })
   })
 
-  it('reconcile resolve stores the accounting term, and the list of resolutions and the report show it', async () => {
+  it('reconcile resolve stores the accounting term, and the list of resolutions and the report show the term', async () => {
     const orderId = await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R0', { paymentUtr: 'RP0' })
     const open = await differencesOn('2026-10-08')
@@ -593,7 +593,7 @@ describe('the form of a payout', () => {
     return kinds
   }
 
-  it('a payout without lines has the form of the previous payout, even if that one is outside the reported days', async () => {
+  it('reconcile gives a payout without lines the form of the previous payout, even if the previous payout is outside the reported days', async () => {
     // A payout by totals in which one line names a payment.
     for (const utr of ['J1', 'J2', 'J3']) await pay(utr, '2026-10-05')
     await importRows(
@@ -617,7 +617,7 @@ describe('the form of a payout', () => {
     expect(await kindsOf('2026-10-10', '2026-10-12')).toEqual([])
   })
 
-  it('a payout without lines has the same form in every report, even after a total that names most payments', async () => {
+  it('reconcile gives a payout without lines the same form in every report, even after a total that names most payments', async () => {
     for (const utr of ['Q1', 'Q2']) await pay(utr, '2026-10-05')
     await pay('Q3', '2026-10-06')
     await pay('Q4', '2026-10-09')
@@ -635,7 +635,7 @@ describe('the form of a payout', () => {
     expect(await kindsOf('2026-10-12')).toEqual([])
   })
 
-  it('a payout after the reported days is judged with all payments that it covers', async () => {
+  it('reconcile judges a payout after the reported days with all payments that the payout covers', async () => {
     // Monday's payout for Friday to Sunday is a total plus one line that names a payment.
     for (const [utr, day] of Object.entries({
       K1: '2026-10-09',
@@ -659,7 +659,7 @@ describe('the form of a payout', () => {
   })
 })
 
-it('a settlement that was SUCCESS only in an undone file is not reported as a reversal', async () => {
+it('reconcile does not report a settlement that was SUCCESS only in an undone file as a reversal', async () => {
   await pay('MP1', '2026-10-05')
   await pay('MP2', '2026-10-05')
   await settle('2026-10-06', 'MN2', { paymentUtr: 'MP2' })

@@ -52,7 +52,7 @@ async function settle(paidOn: string, day: string, rows: Record<string, Partial<
   await importRows(db, reported, at(day))
 }
 
-it('reconcile fees lists a line that exceeds the contract by two paise, but not one that exceeds it by one paisa or states no fee', async () => {
+it('reconcile fees lists a line two paise above the contract, but no line one paisa above the contract or without a fee', async () => {
   await settle('2026-10-01', '2026-10-05', { BEFORE: stored(10_00, 1_80) })
   expect(await setFees('2026-10-06', '--fee', '1.8', '--tax', '18')).toMatchObject({
     fees: [{ acquirer: 'direct', since: '2026-10-06', fee: '1.80', tax: '18.00' }],
@@ -75,7 +75,7 @@ it('reconcile fees lists a line that exceeds the contract by two paise, but not 
   expect(total).toEqual({ gross: '400.00', fee: '103.61', tax: '0.66', allowed: '8.50', excess: '95.77' })
 })
 
-it('reconcile fees computes the allowed fee from the payment, or from the line if it names no known payment', async () => {
+it('reconcile fees computes the allowed fee from the payment, or from the line if the line names no known payment', async () => {
   await setFees('2026-10-01', '--fee', '1.8', '--tax', '18')
   await pay('PART', '2026-10-05')
   const lines = {
@@ -90,7 +90,7 @@ it('reconcile fees computes the allowed fee from the payment, or from the line i
   ])
 })
 
-it('reconcile fees lists a fee above the contract as text and CSV, and reconcile reports no discrepancy', async () => {
+it('reconcile fees lists a fee above the contract as text and CSV, and reconcile reports no discrepancy for the fee', async () => {
   await setFees('2026-10-01', '--fee', '1.8', '--tax', '18')
   await settle('2026-10-05', '2026-10-06', { DEAR: stored(4_00, 72) })
   const report = await jsonOn('2026-10-20', 'reconcile', '--month', '2026-10', '--mid', mid)

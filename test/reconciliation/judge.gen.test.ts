@@ -76,7 +76,7 @@ function balanceOf({ payments, lines, refunds }: Story, utr?: string): number {
 }
 const owedBy = (found: readonly { owed: number }[] = []) => found.reduce((sum, { owed }) => sum + owed, 0)
 
-it('the discrepancies of an item add up to its balance, whatever lines the bank sends, if lines name their payments', () => {
+it("the discrepancies of an item add up to the item's balance for any bank lines, if lines name their payments", () => {
   // One settled payment makes the file one whose lines name payments.
   const acquirer = 'direct' as const
   const settled = { paise: 50_00, number: 1, acquirer, isFailed: false }

@@ -57,7 +57,7 @@ const ARRIVAL = ['arrival', 'arrivedOn', 'credited', 'difference', 'statement', 
 const MORNING = () => payout('2026-10-05', '523504870001', ['300.00', '4.50', '0.81', '-50.00', '244.69'], 3)
 const NIGHT = () => payout('2026-10-06', 'NIGHT', ['30.00', '0.00', '0.00', '0.00', '30.00'], 2)
 
-it('reconcile payouts sums the SUCCESS lines of one bank reference on the day of the last one, with net = gross - fee - tax + deductions', async () => {
+it('reconcile payouts sums the SUCCESS lines of one bank reference on the day of the last line, with net = gross - fee - tax + deductions', async () => {
   expect(await json(...days, '--mid', mid)).toEqual({
     payouts: [MORNING(), NIGHT()],
     total: { gross: '330.00', fee: '4.50', tax: '0.81', deductions: '-50.00', net: '274.69' },
@@ -146,7 +146,7 @@ it('reconcile payouts rejects days in the wrong order, an unknown merchant, and 
   expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY does not exist')
 })
 
-it('reconcile --payout finds a payout by UTR in either case or by bank reference, with the payments that its total covers', async () => {
+it('reconcile --payout finds a payout by bank reference or by UTR in either letter case, with the payments that its total covers', async () => {
   const { mid } = await newMerchant(db)
   const merchantOf = ['--mid', mid]
   await storePaidOrder(db, { mid, utr: 'PP1', paidAt: istMoment('2026-09-01', '12:00:00') })

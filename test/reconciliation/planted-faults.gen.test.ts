@@ -24,7 +24,7 @@ function checkReports({ story, ...planted }: Planted, second: string, today: str
 const weeksFrom = (from: string, weeks: number): Days => ({ from, to: addDays(from, 7 * weeks - 1) })
 
 it.each(FORMS.flatMap((form) => namesOf(form).map((name) => ({ form, name }))))(
-  'the judge reports an injected discrepancy exactly while it exists: $form, $name',
+  'the judge reports an injected discrepancy exactly while the discrepancy exists: $form, $name',
   ({ form, name }) => {
     const from = '2026-05-04'
     const planted = plantFaults({ number: 1, form, days: weeksFrom(from, 2), perDay: 5, plants: new Map([[1, name]]) })

@@ -117,7 +117,7 @@ describe('payments', () => {
     expect(await differencesOf('2026-11-15', '2026-11-15', '2026-11-17')).toMatchObject([{ utr: 'P2' }])
   })
 
-  it('reconcile reports a duplicate settlement on the day of the second one, however old the first is', async () => {
+  it('reconcile reports a duplicate settlement on the day of the second settlement, however old the first settlement is', async () => {
     const orderId = await pay('P1', at('2026-10-01'))
     await settle('N1', at('2026-10-02'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10'), { paymentUtr: 'P1' })
@@ -161,7 +161,7 @@ describe('payments', () => {
     expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0 } })
   })
 
-  it('reconcile does not settle a payment by a settlement dated more than a day before it, whatever days are requested', async () => {
+  it('reconcile does not settle a payment by a settlement dated more than a day before the payment, whatever days are requested', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-11'))
@@ -180,7 +180,7 @@ describe('payments', () => {
     expect(await differencesOf('2026-11-11', '2026-11-30')).toEqual([])
   })
 
-  it('reconcile names the exception of a payment that failed after success as the cause, and balances once it is resolved', async () => {
+  it('reconcile names the exception of a payment that failed after success as the cause, and balances once the exception is resolved', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-09'))
@@ -235,7 +235,7 @@ describe('payments', () => {
 })
 
 describe('settlements of unknown payments', () => {
-  it('reconcile explains a settlement of an unknown payment by a resolved exception once, and up to its amount', async () => {
+  it("reconcile explains a settlement of an unknown payment once by a resolved exception, up to the exception's amount", async () => {
     await pay('P1', at('2026-11-09'))
     await settle('P1', at('2026-11-10'))
     await resolve(await except('double payment', 'X1', 'gone', at('2026-11-09')))
@@ -352,7 +352,7 @@ describe('settlement files with totals', () => {
     })
   })
 
-  it('reconcile clears a failed total when the bank pays it again on the same day', async () => {
+  it('reconcile clears a failed total when the bank pays the total again on the same day', async () => {
     await pay('S1', at('2026-11-12'))
     await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
     await db.query(
@@ -366,7 +366,7 @@ describe('settlement files with totals', () => {
     expect(await differencesOf('2026-11-13')).toEqual([])
   })
 
-  it("reconcile compares the two daily payouts of a merchant with two acquirers each with its acquirer's payments", async () => {
+  it('reconcile compares each daily payout to a merchant with two acquirers only with the payments through the payout’s acquirer', async () => {
     for (const [utr, acquirer] of [
       ['A1', 'setu'],
       ['A2', 'direct'],
@@ -403,7 +403,7 @@ describe('settlement files with totals', () => {
     }
   })
 
-  it('reconcile reports payments as awaited, not as discrepancies, if their payout is due after the reported days', async () => {
+  it('reconcile reports payments as awaited, not as discrepancies, if the payments’ payout is due after the reported days', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
@@ -418,7 +418,7 @@ describe('settlement files with a line per payment', () => {
   const fileOf = async (...requested: Parameters<typeof find>) =>
     (await find(...requested)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
 
-  it('reconcile compares by payment if the newest settlements name payments, even if none is dated on these days', async () => {
+  it('reconcile compares by payment if the newest settlements name payments, even if no settlement is dated on the reported days', async () => {
     await pay('P1', at('2026-11-09'))
     await pay('P2', at('2026-11-12'))
     await settle('P1', at('2026-11-27'))
@@ -426,7 +426,7 @@ describe('settlement files with a line per payment', () => {
     expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'missing settlement', utr: 'P2' }])
   })
 
-  it('reconcile does not compare by payment because a failed settlement names a payment', async () => {
+  it('reconcile does not compare by payment if only a failed settlement names a payment', async () => {
     for (const utr of ['S1', 'S2', 'S3']) await pay(utr, at('2026-11-09'))
     await settle('OUT1', at('2026-11-10'), { amount: '600' })
     await settle('OUT2', at('2026-11-17'), { amount: '1', paymentUtr: 'ZZ', status: 'FAILED' })
@@ -506,13 +506,13 @@ describe('ops reconcile', () => {
     [['--from', '2026-01-01', '--to', '2027-01-02'], 'the period must be at most 366 days'],
     [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be an existing day.*; --to must be an existing day/],
     [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give either --json or --csv'],
-  ])('ops reconcile rejects %j', async (args, message) => {
+  ])('ops reconcile rejects the arguments %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
-  it('ops reconcile prints amounts with Indian digit grouping in text, and without it in JSON and CSV', async () => {
+  it('ops reconcile prints amounts with Indian digit grouping in text, and without grouping in JSON and CSV', async () => {
     await settle('BIG', at('2026-10-06'), { amount: '3218361.86', fee: '12345.60', tax: '1234567.00' })
     const days = ['--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
     const plain = /\d{4,}\.\d\d/
@@ -597,7 +597,7 @@ describe('ops reconcile', () => {
 })
 
 // Runs last, since every report of all merchants would read these rows.
-it('reconcile adds up totals exactly: 31,000 payouts of 95 crore rupees', async () => {
+it('reconcile adds up 31,000 payouts of 95 crore rupees exactly', async () => {
   await db.query(
     `insert into settlements (mid, utr, amount_paise, fee_paise, tax_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, 'B' || i, 95000000099, 95000000099, 95000000099, 'BRN', 'SUCCESS', $2, $2

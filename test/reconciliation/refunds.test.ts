@@ -82,10 +82,10 @@ async function report(from: string = WEDNESDAY, to: string = SATURDAY, now = '20
 
 describe('refunds deducted by a line of their own', () => {
   it.each([
-    ['that has its payment and reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
-    ['that has only its reference', 'arn1', {}, 'ARN1'],
-    ['that has its reference as bank reference', 'E1', { brn: 'ARN1' }, 'ARN1'],
-    ['that has its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
+    ['that has the refund’s payment and reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
+    ['that has only the refund’s reference', 'arn1', {}, 'ARN1'],
+    ['that has the refund’s reference as bank reference', 'E1', { brn: 'ARN1' }, 'ARN1'],
+    ['that has the refund’s payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
   ])(
     'reconcile reports no discrepancy for a refund that the bank deducts by a negative line %s',
     async (_what, utr, row, reference) => {
@@ -101,7 +101,7 @@ describe('refunds deducted by a line of their own', () => {
     },
   )
 
-  it('reconcile accepts one deduction of a refund and reports a second one as a reversal', async () => {
+  it('reconcile accepts one deduction of a refund and reports a second deduction as a reversal', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
@@ -172,7 +172,7 @@ describe('deductions without a payment', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [] })
   })
 
-  it('reconcile does not match a line with either of two refunds of its amount', async () => {
+  it("reconcile does not match a line with either of two refunds of the line's amount", async () => {
     await refundEach([50, WEDNESDAY], [50, WEDNESDAY])
     await settle('D1', at(THURSDAY), { amount: '-50' })
     expect(await kindsOf()).toEqual(['refund not deducted', 'refund not deducted', 'reversal'])
@@ -189,7 +189,7 @@ describe('several deductions without a payment', () => {
     }
   }
 
-  it('reconcile matches one line for the refunds of a bank day and one for another refund, in any order', async () => {
+  it('reconcile matches one line for the refunds of a bank day and one line for another refund, in any order', async () => {
     await refunds(50, 60, 70)
     await settle('N1', at(FRIDAY, '10:00:00'), { amount: '-110' })
     await settle('N2', at(FRIDAY, '11:00:00'), { amount: '-70' })
@@ -206,7 +206,7 @@ describe('several deductions without a payment', () => {
     expect(await report()).toMatchObject({ differences: [], sums: { carried: 0 } })
   })
 
-  it("reconcile excludes a refund netted in its payment's own line from the deduction of a bank day", async () => {
+  it("reconcile excludes a refund netted in a payment's own line from the deduction of a bank day", async () => {
     await refunds(50, 60)
     const orderId = await pay('P9', at(THURSDAY))
     await refund({ orderId, utr: 'P9', rupees: 70 }, at(THURSDAY), at(THURSDAY))
@@ -217,7 +217,7 @@ describe('several deductions without a payment', () => {
 })
 
 describe('refunds without a deduction', () => {
-  it('reconcile reports a refund that no line deducts once its payout was due, and an operator may resolve it', async () => {
+  it("reconcile reports a refund that no line deducts once the payout's due day has passed, and accepts an operator's resolution", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(THURSDAY), at(THURSDAY))
@@ -231,14 +231,14 @@ describe('refunds without a deduction', () => {
     expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({ balances: true, sums: { carried: 0 } })
   })
 
-  it("reconcile reports no discrepancy for a refund by which the payment's own line is smaller", async () => {
+  it("reconcile reports no discrepancy for a refund that makes the payment's own line smaller", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it("reconcile does not count a refund netted in the payment's own line for a later refund", async () => {
+  it("reconcile does not count a refund netted in a payment's own line as the deduction of a later refund", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
@@ -251,7 +251,7 @@ describe('refunds without a deduction', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('reconcile reports nothing for an unsettled payment that was fully refunded, and the rest of one partly refunded', async () => {
+  it('reconcile reports nothing for an unsettled payment with a full refund, and the remaining amount with a partial refund', async () => {
     await settle('P0', at(THURSDAY), { paymentUtr: 'P0' })
     await pay('P0', at(WEDNESDAY))
     const [whole, part] = [await pay('P1', at(WEDNESDAY)), await pay('P2', at(WEDNESDAY))]
@@ -264,7 +264,7 @@ describe('refunds without a deduction', () => {
     expect([sums.carried, sums.awaited]).toEqual([owed, 150_00])
   })
 
-  it('reconcile ignores a refund before its success', async () => {
+  it('reconcile ignores a refund until the refund succeeds', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1' }, at(THURSDAY), at('2026-12-01'))
@@ -282,7 +282,7 @@ describe('payouts by totals', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('reconcile does not reduce a total by a refund that is netted in the line of its payment', async () => {
+  it("reconcile does not reduce a total by a refund that is netted in the payment's own line", async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
@@ -338,7 +338,7 @@ describe('payouts by totals', () => {
 })
 
 describe('duplicate payments', () => {
-  it('reconcile reports a duplicate payment as owed to the merchant until it is refunded', async () => {
+  it('reconcile reports a duplicate payment as owed to the merchant until the duplicate payment is refunded', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await payTwice('P9', orderId, at(WEDNESDAY))
@@ -349,7 +349,7 @@ describe('duplicate payments', () => {
     expect(await report()).toMatchObject({ differences: [], sums })
   })
 
-  it('reconcile balances once the bank deducts the refund of a settled duplicate payment', async () => {
+  it('reconcile balances once the bank deducts the refund for a settled duplicate payment', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
@@ -372,7 +372,7 @@ describe('duplicate payments', () => {
     expect((await report(next, next, '2099-01-01')).sums).toMatchObject({ brought: 0, carried: 0 })
   })
 
-  it('refunds create refunds a duplicate payment at most once, and not after its exception was resolved', async () => {
+  it("refunds create refunds a duplicate payment at most once, and not after the payment's exception was resolved", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await json('refunds', 'create', '--exception', exception)

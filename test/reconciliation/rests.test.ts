@@ -172,7 +172,7 @@ describe('amounts besides settlements of known orders', () => {
     expect(await ops('reconcile', 'payouts', ...DAYS)).toMatch(/- +cashfree +PGJ/)
   })
 
-  it('reconcile dates adjustments on the day of the import if the acquirer reports no day of the payout', async () => {
+  it('reconcile dates adjustments on the day of the import if the acquirer reports no payout day', async () => {
     const reference = unique('PGI')
     const event = adjustment(reference, 7)
     await pull({
@@ -187,7 +187,7 @@ describe('amounts besides settlements of known orders', () => {
     expect(rests).toMatchObject([{ day: rows[0]?.day, adjustments: '-7.00' }])
   })
 
-  it('reconcile drops adjustments when the import is undone, but not in reports as of earlier times', async () => {
+  it('reconcile drops adjustments when the import is undone, but retains adjustments in reports as of earlier times', async () => {
     const reference = unique('PGI')
     const importId = await pull(await payment(mid, reference), adjustment(reference, 7))
     const before = new Date()
@@ -200,7 +200,7 @@ describe('amounts besides settlements of known orders', () => {
     expect(await all(listArrivals(db, { ...requested, now: at(THURSDAY) }))).toEqual([])
   })
 
-  it('reconcile uses the adjustments of the newest pull', async () => {
+  it('reconcile uses the adjustments from the newest pull', async () => {
     const reference = unique('PGI')
     const paid = await payment(mid, reference)
     await pull(paid, adjustment(reference, 7))

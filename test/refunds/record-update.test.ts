@@ -102,7 +102,7 @@ describe('refund update', () => {
     ])
   })
 
-  it('returns in checkRefundStatus why a refund failed, in at most 200 printable characters, and only then', async () => {
+  it('checkRefundStatus returns the failure reason in at most 200 printable characters, and only for a failed refund', async () => {
     const refund = await newRefund(await newPaid())
     const reported = async () =>
       (await post(service.app, REFUND_STATUS, { mid: refund.mid, refund_id: refund.refundId }, merchant.key)).body.data
@@ -129,8 +129,8 @@ describe('refund update', () => {
     ['merchant', { ...FAIL, merchantId: 'another operator' }],
     ['order', { ...SUCCESS, orderId: 'f'.repeat(32) }],
     ['name', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
-    ['amount, before it is final', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
-  ])('changes nothing on a refund update with another %s, and stores it for the operator', async (_, word) => {
+    ['amount before the final status', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
+  ])('changes nothing on a refund update with another %s, and stores the update for the operator', async (_, word) => {
     const refund = await newRefund(await newPaid())
     expect(await end(refund, word)).toMatchObject({ changed: false, exception: 'refund differs' })
     expect(await findRefund(service.db, refund.mid, refund)).toEqual(refund)
@@ -158,7 +158,7 @@ describe('refund update', () => {
     expect(await resolutionOf(exceptionId)).toBe(`the refund succeeded, reference ${SUCCESS.reference}`)
   })
 
-  it('releases the amount of a failed refund for another one, but not that of a pending or successful refund', async () => {
+  it('releases the amount of a failed refund for another refund, but not the amount of a pending or successful refund', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 15_000 })
     await expect(newRefund(orderId, { amount: 5_001 })).rejects.toThrow('exceeds')

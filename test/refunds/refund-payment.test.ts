@@ -53,7 +53,7 @@ const expectRejection = async (response: ReturnType<typeof requestRefund>, statu
 }
 
 describe('refundPayment with valid fields', () => {
-  it('refunds a part of a payment, and the rest if no amount is sent, by either id of the order', async () => {
+  it('refunds a part of a payment, or the remaining amount if no amount is sent, by either id of the order', async () => {
     const { order_id, orderId, UTR } = await paidOrder()
     const part = await requestRefund({ order_id, refund_id: `${order_id}-1`, amount: '50' })
     expect([part.status, part.body]).toEqual([
@@ -97,7 +97,7 @@ describe('refundPayment with valid fields', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('accepts paise from a merchant with the input shop, and refunds the whole remaining amount in paise for any merchant', async () => {
+  it('accepts paise from a merchant with the input setting `shop`, and refunds the whole remaining amount in paise for any merchant', async () => {
     const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
     const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
     const order = { mid: pluginMerchant.mid, order_id: 'S1', note }
@@ -116,7 +116,7 @@ describe('refundPayment with valid fields', () => {
     }
   })
 
-  it('replaces line breaks in a refund’s note by spaces before it compares a repeat', async () => {
+  it('replaces line breaks in a refund’s note by spaces before comparing a repeated refundPayment', async () => {
     const { order_id } = await paidOrder()
     const refund = { order_id, refund_id: unique('R-') }
     const { body } = await requestRefund({ ...refund, note: ' cold\r\ntea ' })
@@ -138,7 +138,7 @@ describe('checkRefundStatus', () => {
     expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
   })
 
-  it('checkRefundStatus returns 404 for refunds of other merchants, and for the service’s own id of a refund', async () => {
+  it('checkRefundStatus returns 404 for another merchant’s refund, and for the service’s own refund id', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await requestRefund({ order_id, refund_id })).body
@@ -166,7 +166,7 @@ describe('checkRefundStatus', () => {
 })
 
 describe('refundPayment with 400', () => {
-  it('refundPayment names every invalid field before it checks the key', async () => {
+  it('refundPayment names every invalid field before checking the key', async () => {
     const fields = 'mid is required; order_id is required; refund_id is required; note is required'
     await expectRejection(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
@@ -178,7 +178,7 @@ describe('refundPayment with 400', () => {
     )
   })
 
-  it('refundPayment rejects an empty amount: only an absent amount refunds the whole remaining amount', async () => {
+  it('refundPayment rejects an empty amount, and refunds the whole remaining amount only if the amount is absent', async () => {
     const { order_id, orderId } = await paidOrder()
     const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
     const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
@@ -199,7 +199,7 @@ describe('refundPayment with 400', () => {
 })
 
 describe('refundPayment with 403', () => {
-  it('refundPayment explains what to do for a key without the right to refund, for known and unknown orders alike', async () => {
+  it('refundPayment returns the same instructions for a key without the right to refund, whether or not the order is known', async () => {
     const { order_id } = await paidOrder()
     for (const requested of [order_id, 'no-such-order']) {
       const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
@@ -238,7 +238,7 @@ describe('refundPayment with 404 or 409', () => {
     await expectRejection(requestRefund({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
   })
 
-  it('rejects a refund above the remaining amount, and a rejected refund uses up no refund_id', async () => {
+  it('rejects a refund above the remaining amount, and leaves the refund_id of the rejected refund unused', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     await expectRejection(requestRefund({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
@@ -249,7 +249,7 @@ describe('refundPayment with 404 or 409', () => {
     expect((await requestRefund({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
 
-  it('rejects a further refund after the acquirer has refunded more than an integer of paise', async () => {
+  it('rejects a further refund after the acquirer has refunded more paise than an integer can store', async () => {
     const { order_id, orderId } = await paidOrder()
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
@@ -265,7 +265,7 @@ describe('refundPayment with 404 or 409', () => {
     await expectRejection(requestRefund({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
   })
 
-  it('rejects a used refund_id with other fields', async () => {
+  it('rejects a used refund_id that is sent again with other fields', async () => {
     const { order_id } = await paidOrder()
     const second = await paidOrder()
     const refund_id = unique('R-')
@@ -275,7 +275,7 @@ describe('refundPayment with 404 or 409', () => {
     }
   })
 
-  it('rejects the 101st refund of a payment, including failed refunds', async () => {
+  it('rejects the 101st refund of a payment, and counts failed refunds', async () => {
     const { order_id, orderId } = await paidOrder()
     const first = unique('R-')
     await requestRefund({ order_id, refund_id: first, amount: '1' })
@@ -306,7 +306,7 @@ describe('concurrent refunds', () => {
     beside = await startService({ asServiceRole: true, replicated: { url: service.databaseUrl } })
   })
 
-  it('creates one refund from 200 concurrent repeats of refundPayment over two instances, and all return it', async () => {
+  it('creates one refund from 200 concurrent repeats of refundPayment over two instances, and returns the refund for each repeat', async () => {
     const { order_id, orderId } = await paidOrder()
     const fields = { mid, note, order_id, refund_id: unique('R-') }
     const responses = await Promise.all(
@@ -317,7 +317,7 @@ describe('concurrent refunds', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('never refunds more than was paid in concurrent partial refunds of one payment', async () => {
+  it('never refunds more than the paid amount in concurrent partial refunds of one payment', async () => {
     const { order_id, orderId } = await paidOrder()
     const responses = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>

@@ -40,7 +40,7 @@ function queueOf(job: Job, { key = 'queue', group = 'group' } = {}) {
 
 const hangs: Job = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(false)))
 
-it('the scheduler starts the next job when one is finished, and never exceeds a queue’s limit of concurrent jobs', async () => {
+it('the scheduler starts the next job when a job finishes, and never exceeds a queue’s limit of concurrent jobs', async () => {
   const { queue, seen } = queueOf(() => sleep(2, true))
   const { stop, looks } = startOver([queue])
   await until('many were done', () => seen.begun > 100)
@@ -49,7 +49,7 @@ it('the scheduler starts the next job when one is finished, and never exceeds a 
   expect(seen.most).toBe(CONCURRENCY.ofQueue)
 })
 
-it('the scheduler starts jobs of one group of queues although another group has reached its limit of hanging jobs', async () => {
+it('the scheduler starts jobs of one group of queues although another group has reached the group’s limit of hanging jobs', async () => {
   const slow = ['a', 'b', 'c'].map((key) => queueOf(hangs, { key, group: 'slow' }))
   const quick = queueOf(() => sleep(1, true), { key: 'd', group: 'quick' })
   const { stop } = startOver([...slow, quick].map(({ queue }) => queue))
@@ -58,7 +58,7 @@ it('the scheduler starts jobs of one group of queues although another group has 
   await stop()
 })
 
-it('the scheduler starts no more jobs of a queue once one of its jobs has failed', async () => {
+it('the scheduler starts no more jobs of a queue after a job of the queue has failed', async () => {
   const { queue, seen } = queueOf(async () => {
     throw new Error('the database is away')
   })
@@ -87,7 +87,7 @@ it('the scheduler starts no job while claiming jobs fails, and continues to poll
   await stop()
 })
 
-it('the scheduler polls for pending jobs again after a search that failed', async () => {
+it('the scheduler polls for pending jobs again after a failed search', async () => {
   const { stop, looks, warnings } = startOver([], async () => {
     throw new Error('the database is away')
   })
@@ -113,7 +113,7 @@ it('the scheduler runs the jobs of one source while the search for pending jobs 
   await stopping
 })
 
-it('the stopped scheduler stops a search for pending jobs of many statements', async () => {
+it('the stopped scheduler ends a search for pending jobs that consists of many statements', async () => {
   const { stop, looks } = startOver([], async (isStopped = () => false) => {
     while (!isStopped()) await sleep(1)
     return []
@@ -123,7 +123,7 @@ it('the stopped scheduler stops a search for pending jobs of many statements', a
   expect(looks.count).toBe(1)
 })
 
-it('the stopped scheduler starts no new job, and waits for a while for jobs in progress', async () => {
+it('the stopped scheduler starts no new job, and waits a limited time for jobs in progress', async () => {
   const long = queueOf(hangs, { key: 'long' })
   const short = queueOf(() => sleep(20, true), { key: 'short' })
   const { stop } = startOver([long.queue, short.queue])

@@ -20,7 +20,7 @@ const utrs = async (s_date: string, e_date: string) =>
   (await list(s_date, e_date)).body.data.map((record: { UTR: string }) => record.UTR)
 
 describe('an accepted fetchSettlementList', () => {
-  it('fetchSettlementList returns records with exactly the documented fields, every one a string', async () => {
+  it('fetchSettlementList returns records with exactly the documented fields, all of them strings', async () => {
     await settle([['523504870405', '2024-02-29T10:11:12.345Z', '0.50', 'PENDING']])
     const { status, body, headers } = await list('29-02-2024', '29-02-2024')
     expect(status).toBe(200)
@@ -44,7 +44,7 @@ describe('an accepted fetchSettlementList', () => {
     })
   })
 
-  it("fetchSettlementList returns deductions with the bank's negative amount, in short lists and in streamed ones", async () => {
+  it("fetchSettlementList returns deductions with the bank's negative amount, in short and in streamed lists", async () => {
     await settle([['P1R1', '2025-03-01T10:00:00Z', '-200.00', 'FAILED']])
     const short = await list('01-03-2025', '01-03-2025')
     expect(short.body.data).toMatchObject([{ UTR: 'P1R1', amount: '-200.00', status: 'FAILED' }])
@@ -112,7 +112,7 @@ describe('an accepted fetchSettlementList', () => {
     expect([status, body]).toEqual([200, { status: true, statusCode: 200, msg: 'No settlements found', data: [] }])
   })
 
-  it('fetchSettlementList accepts a range from the first day of the calendar to the last', async () => {
+  it('fetchSettlementList accepts a range from the first to the last day of the calendar', async () => {
     expect((await list('01-01-0001', '31-12-9999')).status).toBe(200)
   })
 })
@@ -146,7 +146,7 @@ describe('a rejected fetchSettlementList', () => {
   })
 
   it.each(['P 1', 'x'.repeat(65), 'P\u00e9'])(
-    'fetchSettlementList rejects the malformed pid and mid %j with 400 and states the rule',
+    'fetchSettlementList rejects the malformed pid and mid %j with 400 and states the rule for both fields',
     async (id) => {
       const rule = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
       const { body } = await post(

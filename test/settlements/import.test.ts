@@ -108,7 +108,7 @@ describe('a row of a stored settlement', () => {
     // The bank repeats the UTR of its payout for each payment in it.
     [{ payment_utr: 'P1' }, { payment_utr: 'P2' }, { fault: known('payment_utr') + OF_ITS_OWN }],
   ])(
-    'settlements import: a settlement reported as %j and then as %j is %j, in one file and in two',
+    'settlements import reads a settlement reported as %j and then as %j with the outcome %j, in one file and in two files',
     async (first, second, outcome) => {
       for (const earlier of [1, 0]) {
         const mid = await newMid()
@@ -126,7 +126,7 @@ describe('a row of a stored settlement', () => {
     },
   )
 
-  it('settlements import combines the rows of one settlement in file order, each filling fields that earlier rows left empty', async () => {
+  it('settlements import combines the rows of one settlement in file order, and fills fields that earlier rows left empty', async () => {
     const mid = await newMid()
     const said = [{ status: 'PENDING' }, { status: 'PENDING', fee: '4.00' }, { tax: '1.00' }, { payment_utr: 'P1' }]
     const lines = said.map((one) => line(mid, 'U1', one))
@@ -175,7 +175,7 @@ describe('the value date of a settlement', () => {
     [VALUE, { ...FAILED, ...OTHER }, 'fault', '2026-01-03'],
     [{ ...PENDING, ...VALUE }, OTHER, 'fault', '2026-01-03'],
   ])(
-    'settlements import: after a row with %j, a row with %j is %j, and the value date is %j',
+    'settlements import reads a row with %j and a later row with %j with the outcome %j and the value date %j',
     async (first, second, outcome, day) => {
       for (const earlier of [1, 0]) {
         const mid = await newMid()
@@ -225,7 +225,7 @@ describe('the acquirer account of a settlement', () => {
     return rows.map(({ row }) => row)
   }
 
-  it('settlements import stores its acquirer account with each new row, deductions included, and repeats do not change it', async () => {
+  it('settlements import stores the acquirer account with each new row, including deductions, and repeats do not change the account', async () => {
     const mid = await newMid()
     const csv = file(line(mid, 'U1'), line(mid, 'U1', { amount: '-5.00' }))
     await load(csv, { account: 'setu:acme' })
@@ -237,7 +237,7 @@ describe('the acquirer account of a settlement', () => {
     expect(await accounts(mid)).toEqual(['U1 setu:acme', 'U1R1 setu:acme', 'U2'])
   })
 
-  it('settlements import adds the acquirer account to the settlements that it repeats and that have none', async () => {
+  it('settlements import adds the acquirer account to repeated settlements without an acquirer account', async () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2')))
     const again = file(line(mid, 'U1'), line(mid, 'U1'), line(mid, 'U3'))
@@ -290,7 +290,7 @@ describe('a row with a negative amount', () => {
     },
   )
 
-  it("settlements import stores a negative row under its payment's UTR with a suffix, before or after that row, in any batch", async () => {
+  it("settlements import stores a negative row under the payment's UTR with a suffix, before or after the payment's row, in any batch", async () => {
     const mid = await newMid()
     const many = manyLines(mid, BATCH_ROWS)
     const csv = file(back(mid, 'U9999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
@@ -299,7 +299,7 @@ describe('a row with a negative amount', () => {
     expect(await load(csv)).toEqual({ inserted: 0, unchanged: BATCH_ROWS + 3, updated: 0 })
   })
 
-  it('settlements import does not change the utr and payment_utr of a negative row that repeats no UTR, even once its payment is known', async () => {
+  it('settlements import does not change the utr and payment_utr of a negative row that repeats no UTR, even once the payment is known', async () => {
     const mid = await newMid()
     await load(file(line(await newMid(), 'ARN2')))
     const csv = file(back(mid, 'ARN1', { payment_utr: 'P1' }), back(mid, 'ARN2'), line(mid, 'P1'))
@@ -316,7 +316,7 @@ describe('a row with a negative amount', () => {
     expect(await deductions(mid)).toEqual(own)
   })
 
-  it('settlements import numbers different negative rows of one payment and stores identical ones once', async () => {
+  it('settlements import numbers different negative rows of one payment and stores identical rows once', async () => {
     const mid = await newMid()
     const rows = [
       ...[line(mid, 'U1'), back(mid, 'U1'), back(mid, 'U1', { amount: '-9' }), back(mid, 'U1')],
@@ -338,7 +338,7 @@ describe('a row with a negative amount', () => {
     expect(await load(file(failed))).toEqual({ inserted: 0, unchanged: 0, updated: 1 })
   })
 
-  it('settlements import reports invalid negative rows by line number, together with the errors of other rows', async () => {
+  it('settlements import reports invalid negative rows by line number, together with errors in other rows', async () => {
     const mid = await newMid()
     const long = 'U'.repeat(34)
     const lines = [
@@ -515,7 +515,7 @@ describe('an invalid settlement file', () => {
     },
   )
 
-  it('settlements import stores nothing of a file whose stream fails, and leaves the connection usable', async () => {
+  it('settlements import stores nothing from a file whose stream fails, and leaves the connection usable', async () => {
     const mid = await newMid()
     async function* breakingOff() {
       yield file(...manyLines(mid, BATCH_ROWS + 1))
@@ -541,7 +541,7 @@ describe('files larger than a batch', () => {
     expect(results.map(({ unchanged }) => unchanged).sort()).toEqual([0, rows.length, rows.length])
   })
 
-  it('settlements import reports progress on a large file, and no reader sees part of it', async () => {
+  it('settlements import reports progress on a large file, and shows no reader a part of the file', async () => {
     const mid = await newMid()
     const count = async () => {
       const { rows } = await db.query<{ count: number }>('select count(*)::int from settlements where mid = $1', [mid])

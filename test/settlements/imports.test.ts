@@ -62,8 +62,8 @@ async function stored() {
 
 describe('ops settlements imports and undo', () => {
   it.each([
-    ['of one batch', 901, '100000000000'],
-    ['of two batches', 19_000, '8876543210'],
+    ['in one batch', 901, '100000000000'],
+    ['in two batches', 19_000, '8876543210'],
   ])('settlements import rejects a file whose amounts %s add up to more than 2^53 paise', async (_, rows, amount) => {
     const lines = Array.from({ length: rows }, (_, index) => line(`BIG${index}`, { amount }))
     await expect(load(file(...lines))).rejects.toMatchObject({
@@ -72,7 +72,7 @@ describe('ops settlements imports and undo', () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
   })
 
-  it('settlements imports lists every import with its file, even one without new rows, but no rejected one', async () => {
+  it('settlements imports lists every accepted import with its file, even an import without new rows', async () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
     const name = `settlements-of-${mid}.csv`
     const csv = file(line('U1'))
@@ -120,7 +120,7 @@ describe('ops settlements imports and undo', () => {
     })
   })
 
-  it('settlements undo rejects an import that a later import repeats or changes, unless the later one changed nothing', async () => {
+  it('settlements undo rejects an import that a later import repeats or changes, unless the later import changed nothing', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
     await load(file(line('U1')))
@@ -145,7 +145,7 @@ describe('ops settlements imports and undo', () => {
   })
 })
 
-it('settlements import stores every version of a settlement, so that its state at any past time can be read', async () => {
+it("settlements import stores every version of a settlement, so that reports can read the settlement's state at any past time", async () => {
   const at = (day: number) => new Date(Date.UTC(2026, 1, day))
   const known = async (moment: Date) => {
     const { rows } = await db.query<{ row: string[] }>(
@@ -230,7 +230,7 @@ describe('ops settlements import', () => {
     ],
     [['--rows', '3.0'], 2, '--rows must be a number of rows'],
     [['--total', '12,5'], 2, '--total must be rupees such as 1234567.00 or 12,34,567.00'],
-  ])('settlements import with %j exits with %i and the matching message', async (args, code, text) => {
+  ])('settlements import with %j exits with %i and prints the matching message', async (args, code, text) => {
     const outcome = await typed(csv(), ...args)
     expect(outcome.code).toBe(code)
     if (code === 0) expect(outcome).toEqual({ code, stdout: text, stderr: '' })
@@ -276,7 +276,7 @@ describe('ops settlements import', () => {
 })
 
 describe('undoing an import', () => {
-  it('settlements undo deletes the rows that the import inserted and restores the rows that it changed', async () => {
+  it('settlements undo deletes the rows that the import inserted and restores the rows that the import changed', async () => {
     // A row stored by an older version, which did not number its imports.
     await db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -331,7 +331,7 @@ describe('undoing an import', () => {
     expect(await accounts('settlements')).toEqual([`U1 cashfree ${day}`, 'U2 cashfree', 'U3 cashfree'])
   })
 
-  it('settlements undo succeeds once among concurrent calls, and reports to the others when and by whom the import was undone', async () => {
+  it('settlements undo succeeds once among concurrent calls, and reports to the other calls when and by whom the import was undone', async () => {
     await load(file(line('U1')))
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
     const { undoneBy } = (await listImports(db))[0] ?? {}

@@ -30,8 +30,8 @@ beforeAll(async () => {
   )
   const [seventh, fourSevenths, young] = [await newMerchant(db), await newMerchant(db), await newMerchant(db)]
   mids['a seventh of the table'] = seventh.mid
-  mids['four sevenths of it'] = fourSevenths.mid
-  mids['rows that no statistics know'] = young.mid
+  mids['four sevenths of the table'] = fourSevenths.mid
+  mids['rows newer than the statistics'] = young.mid
   const few = await Promise.all(Array.from({ length: 20 }, async () => (await newMerchant(db)).mid))
   // Inserts rows in order of arrival, so that each merchant's rows are spread over the whole table.
   await db.query(
@@ -103,7 +103,7 @@ const nodesOf = (plan: Plan): string[] => [
 ]
 
 describe('the list of one merchant among many', () => {
-  it.each(['a seventh of the table', 'four sevenths of it', 'rows that no statistics know'])(
+  it.each(['a seventh of the table', 'four sevenths of the table', 'rows newer than the statistics'])(
     'reads the settlement list of one merchant in index order without sorting: %s',
     async (share) => {
       const plans = await plansOf(await statementsOf(mids[share] as string))

@@ -58,7 +58,7 @@ async function stored(utr: string) {
 }
 
 describe('settlements import --layout', () => {
-  it("settlements import --layout reads an acquirer's own file: grouped digits, its dates, status words and columns, lines around the table", async () => {
+  it("settlements import --layout reads an acquirer's own digit groups, dates, status words, columns, and lines around the table", async () => {
     const [one, two] = [newRrn(), newRrn()]
     const file = `Settlement report,,,
 Merchant: Chai "Point" & Co,,
@@ -116,7 +116,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     )
   })
 
-  it('settlements import --layout skips rows with an ignored status, even if they have no payout reference', async () => {
+  it('settlements import --layout skips rows with an ignored status, even if the rows have no payout reference', async () => {
     const [paid, held] = [newRrn(), newRrn()]
     const words = ['--status', 'SUCCESS=Settled', '--status', 'IGNORED=On Hold,Processing']
     const layout = await newLayout(ACQUIRER, '--date', 'dd-mm-yyyy', ...words, '--mid', mid)
@@ -214,21 +214,21 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
 
-  it('settlements import rejects a layout of bank statements', async () => {
+  it('settlements import rejects a layout for bank statements', async () => {
     const columns = { day: 'Date', reference: 'Narration', amount: 'Amount' }
     const layout = await newLayout(columns, '--date', 'dd/mm/yyyy')
     const { code, stderr } = await imported(layout, 'Date,Narration,Amount\n06/08/2026,NEFT,100\n')
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/is a layout of bank statements/) })
   })
 
-  it('settlements import without a layout rejects a workbook and explains how to save it as CSV', async () => {
+  it('settlements import without a layout rejects a workbook and explains how to save the workbook as CSV', async () => {
     const { stderr } = await ops(['settlements', 'import', '-'], 'PK\u0003\u0004')
     expect(stderr).toMatch(/the file is an Excel workbook \(\.xlsx\): save it as CSV/)
   })
 })
 
 describe('settlements layout', () => {
-  it('settlements layout list shows a layout, try stores nothing, and remove deletes it', async () => {
+  it('settlements layout shows a layout with list, stores nothing with try, and deletes a layout with remove', async () => {
     const layout = await acquirerLayout()
     const rrn = newRrn()
     const file = `Report\n${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n100,${newRrn()},B1,1,0.18,x,06-08-2026,Success\n`
@@ -254,7 +254,7 @@ describe('settlements layout', () => {
 
   it.each([
     [
-      'the file’s column name before ours',
+      'the file’s column name before the service’s column name',
       ['--column', 'UTR No=utr'],
       /with the service’s column first: --column "utr=UTR No"/,
     ],
@@ -345,12 +345,12 @@ describe('the date format of a layout', () => {
 
 describe('a field', () => {
   it.each(['Wed, 18 Nov 2026', 'Nov 31, 2026', '31/11/2026', '18th Novemver 2026', '2026-11-31T10:00:00Z', '########'])(
-    'the file parser recognizes %s as an attempted date',
+    'the file parser recognises %s as an attempted date',
     (text) => expect(isLikeDay(text)).toBe(true),
   )
 
   it.each(['', 'Total', '10,000.00', '1,450.50', 'Generated On: 01-SEP-2026', 'Wednesday', 'Nov'])(
-    'the file parser does not recognize %s as a date',
+    'the file parser does not recognise %s as a date',
     (text) => expect(isLikeDay(text)).toBe(false),
   )
 

@@ -95,7 +95,7 @@ describe('settlements import finds the payment of a row', () => {
     expect((await stored(mid)).map(({ payment }) => payment).sort()).toEqual([utr, second].sort())
   })
 
-  it('settlements import stores a row of an unknown order under a generated UTR with a warning, and links it once the payment is known', async () => {
+  it('settlements import stores a row of an unknown order under a generated UTR with a warning, and links the row once the payment is known', async () => {
     const { mid } = await newMerchant(db)
     const orderId = newId(PAID_AT)
     const rows = [row(mid, { orderId }), row(mid, { orderId, amount: '-50.00' })]
@@ -189,7 +189,7 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
     }
   })
 
-  it('reconcile matches a deduction by its RRN with a refund whose reference is zero-padded', async () => {
+  it('reconcile matches a deduction by RRN with a refund whose reference is zero-padded', async () => {
     const { mid, utr, orderId } = await paidOrder()
     const rrn = newUtr()
     await db.query(
@@ -209,7 +209,7 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
 })
 
 describe('settlements import --layout', () => {
-  it('settlements import --layout reads a report without RRN and UTR by orderId and refundId', async () => {
+  it('settlements import --layout matches a report without RRN and UTR by orderId and refundId', async () => {
     const { mid, utr, orderId } = await paidOrder()
     const name = unique('phonepe')
     const columns = {

@@ -95,7 +95,7 @@ const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdo
 const counts = { inserted: 0, unchanged: 0, updated: 0 }
 
 describe('ops settlements pull', () => {
-  it('settlements pull stores a line for each payment and deduction of known orders, as an import with its source and acquirer', async () => {
+  it('settlements pull stores a line for each payment and deduction of known orders, in an import with source and acquirer', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const document = await pullPages(
       [of(first, 'PAYMENT', net('197.64', '2', '0.36')), of(second, 'PAYMENT')],
@@ -124,7 +124,7 @@ describe('ops settlements pull', () => {
     })
   })
 
-  it('settlements pull reports the number and sum of the events that it does not store', async () => {
+  it('settlements pull reports the number and sum of the events that settlements pull does not store', async () => {
     const order = await payOrder()
     const ofSetu = await payOrder('setu')
     serveRecon(bank, {
@@ -158,7 +158,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toEqual([])
   })
 
-  it('settlements pull changes nothing when repeated, and can be undone', async () => {
+  it('settlements pull changes nothing when repeated, and settlements undo reverts the pull', async () => {
     const order = await payOrder()
     const events = [of(order, 'PAYMENT'), of(order, 'REFUND', {}, arn('ARN2'))]
     await pullPages(events)
@@ -184,7 +184,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toMatchObject([{ utr: 'E99' }])
   })
 
-  it('settlements pull reads all pages before it locks the settlements, so that other imports do not wait for Cashfree', async () => {
+  it('settlements pull reads all pages before locking the settlements, so that other imports do not wait for Cashfree', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const requested = serveRecon(
       bank,
@@ -222,7 +222,7 @@ describe('ops settlements pull', () => {
     )
   })
 
-  it('settlements pull names the order of a rejected line, and no field of the acquirer can start another column or line', async () => {
+  it('settlements pull names the order of a rejected line, and lets no acquirer field start another column or line', async () => {
     const [one, two] = [await payOrder(), await payOrder()]
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })

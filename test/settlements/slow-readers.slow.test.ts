@@ -143,7 +143,7 @@ it('the service serves a short list while slow readers of long lists occupy all 
 })
 
 describe('a partner that requests four long lists and reads none', () => {
-  it('serves one of four long lists to a partner that reads none, rejects the others with 429, and serves other partners', async () => {
+  it('serves one of four requested long lists to a partner that reads no list, rejects the others with 429, and serves other partners', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await send(partner, LONG_LIST)).statusCode).toBe(200)
@@ -158,7 +158,7 @@ describe('a partner that requests four long lists and reads none', () => {
 })
 
 describe('a merchant that requests its own transactions', () => {
-  it('serves a merchant one long list at a time, independently of its partner, and cuts the list off when the merchant is disabled', async () => {
+  it('serves a merchant one long list at a time, independently of its partner, and cuts off the list when the merchant is disabled', async () => {
     const merchant = await newMerchant(service.db)
     await service.db.query(
       `with made as (
@@ -193,12 +193,12 @@ describe('a merchant that requests its own transactions', () => {
 })
 
 describe('the next long list of a partner', () => {
-  it("serves a partner's next long list after it has read one to the end", async () => {
+  it("serves a partner's next long list after the partner has read the previous list to the end", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after the reader of one disconnected", async () => {
+  it("serves a partner's next long list after the reader of the previous list has disconnected", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) {
       const response = await send(partner, LONG_LIST)
@@ -209,7 +209,7 @@ describe('the next long list of a partner', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after one was rejected with 503 because no connection was free", async () => {
+  it("serves a partner's next long list after the previous list was rejected with 503 because no connection was free", async () => {
     const partner = await newPartner(service.db, mid)
     const held = await Promise.all(
       Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
@@ -222,7 +222,7 @@ describe('the next long list of a partner', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it("serves a partner's next long list after the database aborted the previous one", async () => {
+  it("serves a partner's next long list after the database aborted the previous list", async () => {
     const partner = await newPartner(service.db, mid)
     const response = await send(partner, LONG_LIST)
     await service.pools.lists.query(
@@ -238,7 +238,7 @@ describe('a long list in progress', () => {
   it.each<[string, (partner: Partner) => Promise<unknown>]>([
     ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
     ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
-  ])('cuts off a long list in progress and frees its connection when %s', async (_what, forbid) => {
+  ])('cuts off a long list in progress and frees the list’s connection when %s', async (_what, forbid) => {
     stopLooks()
     const partner = await newPartner(service.db, mid)
     const response = await send(partner, LONG_LIST)
@@ -276,7 +276,7 @@ describe('a long list in progress', () => {
     await lists.end()
   })
 
-  it('cuts off a long list in progress when its reader reads nothing for a whole window', async () => {
+  it('cuts off a long list in progress when the reader reads nothing for a whole time window', async () => {
     stopLooks()
     const response = await send(await newPartner(service.db, mid), LONG_LIST)
     expect(response.statusCode).toBe(200)
@@ -293,7 +293,7 @@ describe('a long list in progress', () => {
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('cuts off a long list in progress when it exceeds the time limit', async () => {
+  it('cuts off a long list in progress when the list exceeds the time limit', async () => {
     const hasty = await startService({ limits: { lists: { longestMs: 300 } } })
     await hasty.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid } = await newMerchant(hasty.db)
@@ -306,7 +306,7 @@ describe('a long list in progress', () => {
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('continues a long list while its reader, with pauses, reads at the slowest allowed average rate', async () => {
+  it('continues a long list while the reader, with pauses, reads at the slowest allowed average rate', async () => {
     stopLooks()
     const response = await send(await newPartner(service.db, mid), LONG_LIST)
     let bytes = 0

@@ -105,7 +105,7 @@ const withSecond = ({ payouts }: Shop, change: (line: Line) => Line[]) =>
   payouts.flatMap((payout, index) => (index === 1 ? change(lineOf(payout)) : [lineOf(payout)]))
 
 describe('a complete statement', () => {
-  it('statements import marks every payout as received, with its day and statement line', async () => {
+  it('statements import marks every payout as received, with day and statement line', async () => {
     const merchant = await newMerchantAt()
     const {
       statement: number,
@@ -126,7 +126,7 @@ describe('a complete statement', () => {
     expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
-  it("statements import prints lines, credits, debits and closing balance, to compare with the bank's summary", async () => {
+  it("statements import prints lines, credits, debits and closing balance for comparison with the bank's summary", async () => {
     const merchant = await newMerchantAt()
     const file = statement([
       ...merchant.payouts.map(lineOf),
@@ -139,7 +139,7 @@ describe('a complete statement', () => {
     })
   })
 
-  it('statements import changes nothing when repeated, and statements undo removes its lines', async () => {
+  it('statements import changes nothing when repeated, and statements undo removes the imported lines', async () => {
     const merchant = await newMerchantAt()
     const file = statement(merchant.payouts.map(lineOf))
     expect(await arrivals(merchant.mid)).toEqual(Array(4).fill('not known'))
@@ -157,7 +157,7 @@ describe('a complete statement', () => {
     expect((await ops(['statements', 'undo', '--statement', String(first.statement)])).stderr).toMatch(/was undone/)
   })
 
-  it('statements import stores day, paise, line number and references, and nothing of lines that match no payout', async () => {
+  it('statements import stores day, paise, line number and references of matched lines, and nothing from lines without a payout', async () => {
     const merchant = await newMerchantAt()
     const salary = { day: '2026-08-05', text: 'NEFT-HDFCN52026080512345678-ASHA SALARY', reference: '', amount: -25 }
     const { statement: number } = await imported([merchant.mid], statement([...merchant.payouts.map(lineOf), salary]))
@@ -176,7 +176,7 @@ describe('a complete statement', () => {
     expect(JSON.stringify(everything)).not.toMatch(/ACQUIRER|NEFT|10000|ASHA/)
   })
 
-  it('statements import stores an unmatched line of the last 10 bank days until its payout is listed', async () => {
+  it('statements import stores an unmatched line of the last 10 bank days until the matching payout is listed', async () => {
     const { mid } = await newMerchant(db)
     const day = new Date(Date.now() - 3 * 24 * 60 * 60_000).toISOString().slice(0, 10)
     const payout = { day, reference: newReference(), rupees: 50 }
@@ -225,7 +225,7 @@ describe('errors between payout and bank account', () => {
     )
   })
 
-  it('statements import leaves the last day of a truncated file uncovered, and rejects the file if --closing differs', async () => {
+  it('statements import leaves the last day of a truncated file uncovered, and rejects the file if --closing gives another balance', async () => {
     const merchant = await newMerchantAt()
     const file = statement(merchant.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')
     const rejected = await ops([...importArgs([merchant.mid]), '--closing', '14,016'], file)
@@ -250,7 +250,7 @@ describe('errors between payout and bank account', () => {
     )
   })
 
-  it('statements import rejects a date with day and month swapped, because it is outside the requested days', async () => {
+  it('statements import rejects a date with day and month swapped, because the date is outside the requested days', async () => {
     const merchant = await newMerchantAt()
     const file = statement(withSecond(merchant, (line) => [{ ...line, day: '2026-04-08' }]))
     const { stderr } = await ops(importArgs([merchant.mid]), file)
@@ -273,7 +273,7 @@ describe('errors between payout and bank account', () => {
     expect(stderr).toMatch(/line 4: Ref No was converted to a number by a spreadsheet/)
   })
 
-  it('statements import counts two identical lines of one day as two credits, also when the file is imported twice', async () => {
+  it('statements import counts two identical lines of one day as two credits, even when the file is imported twice', async () => {
     const merchant = await newMerchantAt()
     const file = statement(withSecond(merchant, (line) => [line, line]))
     await imported([merchant.mid], file)
@@ -287,7 +287,7 @@ describe('errors between payout and bank account', () => {
     ['part of a longer reference', (reference: string) => `${reference}99`],
     ['truncated', (reference: string) => reference.slice(0, 13)],
   ])(
-    "reconcile payouts reports 'perhaps' for a credit with the payout's amount if its reference is %s, until an operator matches it",
+    "reconcile payouts reports 'perhaps' for a credit with the payout's amount and a reference that is %s, until an operator matches the credit",
     async (_, change) => {
       const merchant = await newMerchantAt()
       const file = statement(
@@ -311,7 +311,7 @@ describe('errors between payout and bank account', () => {
     },
   )
 
-  it("reconcile payouts lists every credit with a payout's amount but without its reference", async () => {
+  it("reconcile payouts lists every credit with a payout's amount but without the payout's reference", async () => {
     const merchant = await newMerchantAt()
     const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
     const created = await imported([merchant.mid], statement(withSecond(merchant, (line) => [twin(line), twin(line)])))
@@ -320,7 +320,7 @@ describe('errors between payout and bank account', () => {
     expect(payouts[1].statement).toBe(`${created.statement} line 4, ${created.statement} line 5`)
   })
 
-  it('reconcile payouts reports "perhaps" for equal payouts whose references the bank cut off, until an operator matches each', async () => {
+  it('reconcile payouts reports "perhaps" for equal payouts whose references the bank cut off, until an operator matches each payout', async () => {
     const { mid } = await newMerchant(db)
     const payouts = ['03', '04', '05'].map((day) => ({ day: `2026-08-${day}`, reference: newReference(), rupees: 500 }))
     await addPayouts(mid, ...payouts)
@@ -338,7 +338,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])
   })
 
-  it("reconcile payouts reports a payout as not received if only another merchant's statement contains it", async () => {
+  it("reconcile payouts reports a payout as not received if only another merchant's statement contains the payout", async () => {
     const merchant = await newMerchantAt()
     const [, second] = merchant.payouts as [Payout, Payout]
     await imported([merchant.mid], statement(withSecond(merchant, () => [])))
@@ -355,7 +355,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(secondIs('taken back'))
   })
 
-  it('reconcile payouts ignores the same amount under another reference once the days for the transfer have passed', async () => {
+  it('reconcile payouts ignores the same amount under another reference after the days allowed for the transfer', async () => {
     const merchant = await newMerchantAt()
     await imported(
       [merchant.mid],
@@ -366,7 +366,7 @@ describe('errors between payout and bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('reconcile payouts expects a payout with the adjustments that pull reports, and reports a difference of one paisa', async () => {
+  it('reconcile payouts adds the adjustments from settlements pull to the expected payout, and reports a difference of one paisa', async () => {
     const merchant = await newMerchantAt()
     const [, second, third] = merchant.payouts as [Payout, Payout, Payout]
     for (const { reference, day } of [second, third]) {
@@ -392,7 +392,7 @@ describe('errors between payout and bank account', () => {
 })
 
 describe('several merchants on one bank account', () => {
-  it('reconcile payouts marks a transfer for two merchants as received if its one credit is the sum of both', async () => {
+  it('reconcile payouts marks a transfer for two merchants as received if one credit equals the sum of both payouts', async () => {
     const merchant = await newMerchantAt()
     const [first] = merchant.payouts as [Payout]
     await addPayouts(merchant.other, { ...first, rupees: 500 })
@@ -404,7 +404,7 @@ describe('several merchants on one bank account', () => {
     expect(await arrivals(merchant.other)).toEqual(['arrived'])
   })
 
-  it("reconcile payouts expects a transfer for two merchants until the days after its last line are covered, whichever merchant's it is", async () => {
+  it("reconcile payouts expects a transfer for two merchants until the days after the transfer's last line are covered, whichever merchant has the last line", async () => {
     const merchant = await newMerchantAt()
     const reference = newReference()
     const [early, late] = ['2026-08-10', '2026-08-24']
@@ -420,7 +420,7 @@ describe('several merchants on one bank account', () => {
     expect(await arrivals(merchant.other)).toEqual(['not known', 'not known'])
   })
 
-  it('reconcile payouts marks a transfer for two merchants as received even if an earlier statement was imported for one of them', async () => {
+  it('reconcile payouts marks a transfer for two merchants as received even if an earlier statement was imported for one of the merchants', async () => {
     const merchant = await newMerchantAt()
     const [first] = merchant.payouts as [Payout]
     await addPayouts(merchant.other, { ...first, rupees: 500 })
@@ -435,7 +435,7 @@ describe('several merchants on one bank account', () => {
 })
 
 describe('overlapping statements of one bank account', () => {
-  it("reconcile payouts merges a credit of two statements if only the later one contains the payout's reference", async () => {
+  it("reconcile payouts merges a credit in two statements if only the later statement contains the payout's reference", async () => {
     const merchant = await newMerchantAt()
     await layout(`narration-${merchant.mid}`, ['debit=Debit', 'credit=Credit'], ['reference=Narration'])
     const lines = withSecond(merchant, (line) => [{ ...line, reference: newReference() }])
@@ -444,7 +444,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
-  it("reconcile payouts merges a credit of two statements that each contain another number besides the payout's reference", async () => {
+  it("reconcile payouts merges a credit in two statements that each contain another number besides the payout's reference", async () => {
     const merchant = await newMerchantAt()
     const lines = (own: string) =>
       merchant.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
@@ -471,7 +471,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(ARRIVED)
   })
 
-  it('reconcile payouts reports "not known" for a payout listed after its statement lines were deleted, until the statement is imported again', async () => {
+  it('reconcile payouts reports "not known" for a payout listed after its statement lines were deleted, until a new import of the statement', async () => {
     const merchant = { ...(await newMerchantAt()), mid: (await newMerchant(db)).mid }
     const lines = merchant.payouts.filter((_, index) => index !== 1).map(lineOf)
     await imported([merchant.mid], statement(lines))
@@ -481,7 +481,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('reconcile payouts still treats a payout as covered by a statement when a later settlement file only adds to it', async () => {
+  it('reconcile payouts still treats a payout as covered by a statement when a later settlement file only adds to the payout', async () => {
     const { mid } = await newMerchant(db)
     const row = `${mid},1000,${newReference()},${newReference()},SUCCESS,2026-08-04 09:00:00\n`
     const file = `mid,amount,utr,bank_reference_number,status,initiation_date\n${row}`
@@ -493,7 +493,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(mid)).toEqual(['not arrived'])
   })
 
-  it('statements import covers only the days after the oldest line of a file that starts with its newest, since it may be truncated', async () => {
+  it('statements import covers only the days after the oldest line of a file in newest-first order, because the file may be truncated', async () => {
     const merchant = await newMerchantAt()
     const [header, ...lines] = statement(merchant.payouts.map(lineOf)).trimEnd().split('\n')
     const newestFirst = [header, ...lines.reverse().slice(0, 3), ''].join('\n')
@@ -502,7 +502,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(merchant.mid)).toEqual(['not known', 'not known', 'arrived', 'arrived'])
   })
 
-  it('statements import reads a file of equal amounts in the order of its days', async () => {
+  it("statements import reads a file with equal amounts in the order of the file's days", async () => {
     const { mid } = await newMerchant(db)
     const file = (...lines: string[]) => ['Date,Narration,Ref No,Debit,Credit,Balance', ...lines, ''].join('\n')
     await imported([mid], file('05/08/2026,A,,,100,1200', '04/08/2026,B,,,100,1100'))
@@ -510,7 +510,7 @@ describe('overlapping statements of one bank account', () => {
     expect(exchanged.stderr).toMatch(/debit and credit are swapped/)
   })
 
-  it('statements import covers no day of a file without balances, since a line may be missing', async () => {
+  it('statements import covers no day of a file without balances, because a line may be missing', async () => {
     const merchant = await newMerchantAt()
     const file = statement(withSecond(merchant, () => [])).replace(/[^,\n]+$/gm, (balance) =>
       balance === 'Balance' ? balance : '',
@@ -566,7 +566,7 @@ describe('lines of a statement', () => {
     expect(stderr).toMatch(/line 3: the balance does not follow/)
   })
 
-  it("statements import finds the payout's reference next to a reference of zeros", async () => {
+  it("statements import finds the payout's reference next to a reference that consists of zeros", async () => {
     const merchant = await newMerchantAt()
     await imported(
       [merchant.mid],

@@ -187,7 +187,7 @@ Opening balance,,,,,,,"1,000.00",CR
 
 describe('layouts of bank statements', () => {
   it.each(Object.entries(BANKS))(
-    'a layout reads the unchanged statement of %s',
+    'a layout reads the unchanged statement from %s',
     async (name, { date, columns, file, read }) => {
       const layout = name.replace(/\W/g, '')
       const flags = columns.flatMap((pair) => ['--column', pair.join('=')])

@@ -25,7 +25,7 @@ async function countStored() {
 
 describe('statement files', () => {
   it.each(Object.entries(FILES))(
-    'statements import stores the file exactly or rejects it with the reason: %s',
+    'statements import stores a file exactly, or rejects the file with the reason: %s',
     async (name, one) => {
       const layout = `f${Object.keys(FILES).indexOf(name)}`
       const columns = (one.columns ?? USUAL).flatMap((column) => ['--column', column])

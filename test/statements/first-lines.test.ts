@@ -55,7 +55,7 @@ describe('a statement whose first lines are missing', () => {
     expect(await states(mid)).toEqual(['not arrived', 'not arrived', 'not arrived'])
   })
 
-  it('statements import covers all days if an earlier statement of the bank account ends with the opening balance', async () => {
+  it("statements import covers all days if an earlier statement of the bank account ends with the file's opening balance", async () => {
     const mid = await newPaidOut('12')
     const earlier = importArgs(mid, 'rupees', '2026-08-01', '2026-08-10')
     await must([...earlier, '--closing', '5,002'], statement(5000, '05', '07'))
@@ -67,7 +67,7 @@ describe('a statement whose first lines are missing', () => {
 
   it.each([
     ['ends with another balance', statement(4999, '05', '07'), undefined],
-    ['ends after this one', statement(4999, '05', '07', '27'), undefined],
+    ['ends after the new statement', statement(4999, '05', '07', '27'), undefined],
     ['was undone', statement(5000, '05', '07'), 'undo'],
   ])(
     'statements import does not cover days before the oldest line if the earlier statement %s',

@@ -50,7 +50,7 @@ async function match(statement: number, line: number, ...args: string[]) {
 }
 
 describe('ops statements match', () => {
-  it('statements match shows day, amount and both references, and --none undoes it', async () => {
+  it('statements match shows day, amount and both references, and --none removes the match', async () => {
     const { mid, second, file } = await newMerchantAt()
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
@@ -81,7 +81,7 @@ describe('ops statements match', () => {
     expect(await states(mid)).toEqual(['arrived', 'not known', 'amount differs'])
   })
 
-  it('statements match rejects a line that names another payout or is matched with one', async () => {
+  it('statements match rejects a line that names another payout or is matched with another payout', async () => {
     const { mid, first, second, file } = await newMerchantAt()
     const other = { day: '2026-08-04', reference: newReference(), rupees: 1003 }
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
@@ -114,7 +114,7 @@ describe('ops statements match', () => {
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
 
-  it("statements match compares a line with the transfer's total, including adjustments that pull reports", async () => {
+  it("statements match compares a line with the transfer's total, including adjustments from settlements pull", async () => {
     const { mid, second, file } = await newMerchantAt()
     await addPayout(mid, { ...second, rupees: 10 })
     await db.query(`update settlements set account = 'cashfree' where mid = $1`, [mid])
@@ -133,7 +133,7 @@ describe('ops statements match', () => {
     expect(await match(1, 2, ...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(reason) })
   })
 
-  it('statements match rejects a debit, and a payout to another merchant', async () => {
+  it('statements match rejects a debit, and rejects a payout to another merchant', async () => {
     const [{ mid, file }, other] = [await newMerchantAt(), await newMerchantAt()]
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is not a stored credit/)
@@ -145,7 +145,7 @@ describe('ops statements match', () => {
 })
 
 describe('one file imported with two layouts', () => {
-  it('reconcile payouts merges a file imported with two layouts: each line once, with both references, on the day of the newest import', async () => {
+  it('reconcile payouts merges a file imported with two layouts into one list of lines, with both references and the day of the newest import', async () => {
     const { mid, file } = await newMerchantAt()
     const first = await must(importArgs(mid, 'narration'), file)
     const second = await must(importArgs(mid, 'numbers'), file)
@@ -161,7 +161,7 @@ describe('one file imported with two layouts', () => {
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
-  it('statements match and --none apply to all imports of a file', async () => {
+  it('statements match applies a match, or --none, to all imports of a file', async () => {
     const { mid, second, file } = await newMerchantAt()
     const [{ statement: one }, { statement: two }] = [
       await must(importArgs(mid, 'narration'), file),
@@ -215,7 +215,7 @@ describe('a payout that was not received in full', () => {
   beforeAll(() => void vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-09-02T12:00:00+05:30') }))
   afterAll(() => void vi.useRealTimers())
 
-  it('reconcile payouts --open lists a short payout with difference and id until it is resolved, which changes no other report', async () => {
+  it('reconcile payouts --open lists a short payout with difference and id until the payout is resolved, and the resolution changes no other report', async () => {
     const { mid, list, references } = await newShortMerchant()
     const all = await list()
     expect(all.map(({ arrival, difference }) => [arrival, difference])).toEqual([
@@ -255,7 +255,7 @@ describe('a payout that was not received in full', () => {
     expect((await ops(['today'])).stdout).toMatch(/^payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
   })
 
-  it('reconcile close warns of payouts not received in full, at most ten of them', async () => {
+  it('reconcile close warns of at most ten payouts that were not received in full', async () => {
     const { mid, list, references } = await newShortMerchant(11)
     const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
     const lines = stderr.trimEnd().split('\n').slice(-11)

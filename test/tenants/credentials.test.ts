@@ -50,7 +50,7 @@ describe('invalid credentials', () => {
     ['the secret in another case', () => basic({ ...key, secretKey: key.secretKey.toUpperCase() })],
     ['a NUL in the secret', () => `Basic ${b64(`${key.publicKey}:${key.secretKey}\u0000`)}`],
     ['SQL in the public key', () => basic({ publicKey: `pk_' or '1'='1`, secretKey: 'x' })],
-  ])('returns 401 with one text and WWW-Authenticate for credentials with %s', async (_name, authorization) => {
+  ])('returns 401 with the same text and WWW-Authenticate for credentials with %s', async (_name, authorization) => {
     const header = authorization()
     const headers: Record<string, string> = header === undefined ? {} : { authorization: header }
     const response = await post(service.app, CREATE, intentFields(mid), undefined, headers)
@@ -82,12 +82,12 @@ describe('invalid credentials', () => {
 })
 
 describe('secrets', () => {
-  it('are compared by hash, and only with the platform’s constant-time comparison', () => {
+  it('compares secrets by hash, and only with the platform’s constant-time comparison', () => {
     const source = readFileSync(join(import.meta.dirname, '../../src/gateway/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
 
-  it('the table of keys rejects a key of both a merchant and a partner, and a key of neither', async () => {
+  it('the database rejects a key of both a merchant and a partner, and a key of neither', async () => {
     const { pid } = await newPartner(service.db)
     const insert = (owner: [string | null, string | null]) =>
       service.db.query(
@@ -101,7 +101,7 @@ describe('secrets', () => {
 })
 
 describe('valid keys without access to the merchant', () => {
-  it('returns the same 403 for another merchant, for a merchant that does not exist, and for a partner’s key', async () => {
+  it('returns the same 403 for another merchant’s mid, for an unknown mid, and for a partner’s key', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const responses = [
@@ -139,7 +139,7 @@ describe('valid keys without access to the merchant', () => {
     expect(await list()).toBe(403)
   })
 
-  it('returns 403 for a merchant’s key within 5 seconds after the merchant is disabled, and 200 once it is enabled again', async () => {
+  it('returns 403 for a merchant’s key within 5 seconds after the merchant is disabled, and 200 after the merchant is enabled again', async () => {
     const merchant = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
@@ -151,7 +151,7 @@ describe('valid keys without access to the merchant', () => {
     expect(await create()).toBe(200)
   })
 
-  it('accepts requests of partners for the settlements of a disabled merchant', async () => {
+  it('accepts partners’ requests for the settlements of a disabled merchant', async () => {
     const merchant = await newMerchant(service.db)
     const partner = await newPartner(service.db, merchant.mid)
     await createMerchants(service.db).disable(merchant.mid, new Date())
@@ -159,7 +159,7 @@ describe('valid keys without access to the merchant', () => {
     expect((await post(service.app, LIST, fields, partner.key)).status).toBe(200)
   })
 
-  it('decides on 403 from the caller alone, without a query for the other merchant', async () => {
+  it('decides on 403 from the caller alone, without a query for the requested merchant', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
     const { requests, creates } = service.pools

@@ -29,7 +29,7 @@ const lastUsed = async ({ publicKey }: Key = key): Promise<string | null> =>
   (await json('list')).find((one: { publicKey: string }) => one.publicKey === publicKey).lastUsedOn
 
 describe('day of a key’s last use', () => {
-  it('stores the last use of a merchant’s or partner’s key as an IST day, also after the key is revoked', async () => {
+  it('stores the last use of a merchant’s or partner’s key as an IST day, even after the key is revoked', async () => {
     const partner = await newPartner(service.db, mid)
     expect([await lastUsed(), await lastUsed(partner.key)]).toEqual([null, null])
     service.clock.set('2026-03-31T18:29:59Z')
@@ -45,7 +45,7 @@ describe('day of a key’s last use', () => {
     expect(await lastUsed(partner.key)).toBe('2026-04-01')
   })
 
-  it('never moves a key’s day of last use back, even if the clock of another instance is behind', async () => {
+  it('never moves the day of a key’s last use back, even if the clock of another instance is behind', async () => {
     service.clock.set('2026-04-05T06:00:00Z')
     await use()
     await expect.poll(() => lastUsed()).toBe('2026-04-05')
@@ -58,7 +58,7 @@ describe('day of a key’s last use', () => {
     expect(await lastUsed()).toBe('2026-04-05')
   })
 
-  it('does not change the key’s day of last use after a wrong secret', async () => {
+  it('does not change the day of a key’s last use after a wrong secret', async () => {
     const other = await newKey(service.db, { mid })
     expect(await use({ ...other, secretKey: 'sk_wrong' })).toBe(401)
     const right = await newKey(service.db, { mid })
@@ -67,7 +67,7 @@ describe('day of a key’s last use', () => {
     expect(await lastUsed(other)).toBeNull()
   })
 
-  it('writes a key’s day of last use once a day, however many requests arrive', async () => {
+  it('writes the day of a key’s last use once a day, however many requests arrive', async () => {
     service.clock.set('2026-05-01T06:00:00Z')
     const written = vi.spyOn(service.pools.due, 'query')
     const updates = () => written.mock.calls.filter(([sql]) => String(sql).includes('last_used_on'))
@@ -80,8 +80,8 @@ describe('day of a key’s last use', () => {
   })
 })
 
-describe('accepts a request although the last use of its key cannot be written', () => {
-  it('accepts requests although their keys’ last use cannot be written because a table is locked', async () => {
+describe('requests with a key whose last use cannot be written', () => {
+  it('accepts requests although a locked table prevents the service from writing the last use of their keys', async () => {
     service.clock.set('2026-06-01T06:00:00Z')
     const locker = await service.db.connect()
     await locker.query('begin')
@@ -93,7 +93,7 @@ describe('accepts a request although the last use of its key cannot be written',
     await expect.poll(() => lastUsed(), { timeout: 10_000 }).toBe('2026-06-01')
   })
 
-  it('accepts a request although the database rejects writing its key’s last use, and writes the next use', async () => {
+  it('accepts a request although the database rejects the last use of its key, and writes the next use', async () => {
     service.clock.set('2026-06-02T06:00:00Z')
     await service.db.query('revoke insert on key_uses from upi_service')
     for (let i = 0; i < 3; i += 1) expect(await use()).toBe(404)

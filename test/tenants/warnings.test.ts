@@ -28,7 +28,7 @@ describe('warnings about a merchant', () => {
     'asha@ptaxis',
     'asha@upi',
     'Asha@YBL',
-  ])('warns the operator of a merchant with the address of a private person: %s', (vpa) => {
+  ])('warns the operator of a merchant with the UPI address of an individual: %s', (vpa) => {
     expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['private address'])
   })
 
@@ -58,7 +58,7 @@ describe('warnings about a merchant', () => {
     expect([1, 100_000, maxRupees, maxRupees + 1].map(warned)).toEqual([false, false, false, true])
   })
 
-  it('the operator manual lists the categories with other limits, their sums of 24 hours, and the date of the rule', () => {
+  it('the operator manual lists the categories with other limits, the sums per 24 hours, and the date of the rule', () => {
     const [, rule = ''] = /^## Maximum amount\n(.*?)^## /ms.exec(chapterText('operator/merchants')) ?? []
     expect(rule).toContain(CATEGORY_RULE_DATE)
     const rupees = (text = '') => Number(text.replaceAll(',', ''))
@@ -80,11 +80,11 @@ describe('warnings about a merchant', () => {
     ['7410', 500_000],
     ['7409', 200_000],
     ['5814', undefined],
-  ])('names the sum of a customer’s payments in 24 hours among the limits of mcc %s: %s rupees', (mcc, dayRupees) => {
+  ])('includes the sum of a customer’s payments in 24 hours in the limits for mcc %s: %s rupees', (mcc, dayRupees) => {
     expect(categoryLimits(mcc).dayRupees).toBe(dayRupees)
   })
 
-  it('warns the operator of both a missing category and the address of a private person', () => {
+  it('warns the operator of both a missing category and the UPI address of an individual', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: '9876543210@upi' })).toEqual([
       'no category',
       'private address',

@@ -89,7 +89,7 @@ async function pay(service: ServerProcess, order_id: string) {
 const calls = (order: string) => store.returned.filter((one) => one === order).length
 
 describe('an order whose tab was closed after the payment', () => {
-  it('is completed once by a return-URL callback, even after the service was killed', async () => {
+  it('a return-URL callback completes the order once, even after the service was killed', async () => {
     const first = await start()
     await pay(first, '1001')
     await pay(first, '1002')

@@ -71,7 +71,7 @@ async function stateOf(endpointId: string) {
 }
 
 describe('a webhook', () => {
-  it('is verified by the Standard Webhooks library and contains what a merchant’s server needs, without customer data', async () => {
+  it('sends a webhook that the Standard Webhooks library verifies, with the data that a merchant’s server needs and no customer data', async () => {
     const { secret } = await addWebhook()
     const orderId = await newOrder({ order_id: 'ORDER-1', amount: '200', customer_email: 'asha@example.in' })
     await pay(orderId, { UTR: '523504870405' })
@@ -100,7 +100,7 @@ describe('a webhook', () => {
     expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', response: 'thanks' })
   })
 
-  it('is retried ten times on schedule with one id and body, each time with a new signature', async () => {
+  it('retries a webhook ten times on schedule with one id and body, and with a new signature each time', async () => {
     await addWebhook()
     receiver.responses.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
     const orderId = await newOrder()
@@ -129,7 +129,7 @@ describe('a webhook', () => {
     ['503 with Retry-After of a week, limited to a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
     ['503 with Retry-After of a second', 503, { 'retry-after': '1' }, 5],
     ['another status with Retry-After of a day', 404, { 'retry-after': '86400' }, 5],
-  ])('is sent again after %s', async (_, status, headers, seconds) => {
+  ])('sends a webhook again after %s', async (_, status, headers, seconds) => {
     await addWebhook()
     receiver.responses.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
     const orderId = await newOrder()
@@ -143,7 +143,7 @@ describe('a webhook', () => {
     expect(receiver.to('/')).toEqual([])
   })
 
-  it('disables its endpoint on 410, and is sent once the endpoint is enabled again', async () => {
+  it('disables a webhook endpoint on 410, and sends the webhook once the endpoint is enabled again', async () => {
     const { endpointId } = await addWebhook()
     receiver.responses.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
     const orderId = await newOrder()
@@ -160,7 +160,7 @@ describe('a webhook', () => {
     expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
   })
 
-  it('disables its endpoint after 5 days of failures, unless a delivery succeeded in between', async () => {
+  it('disables a webhook endpoint after 5 days of failures, unless a delivery succeeded in between', async () => {
     const { endpointId } = await addWebhook()
     let broken = true
     receiver.responses.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
@@ -182,7 +182,7 @@ describe('a webhook', () => {
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })
 
-  it('to a slow endpoint delays no other endpoint, with at most 4 concurrent calls', async () => {
+  it('delivers webhooks to other endpoints without delay while a slow endpoint occupies at most 4 concurrent calls', async () => {
     await addWebhook()
     const quick = await newMerchant(service.db)
     await addWebhook(quick.mid, `${path}-quick`)
@@ -204,7 +204,7 @@ describe('a webhook', () => {
     expect(most).toBe(4)
   })
 
-  it('is signed with both secrets during a rotation, and with the new one alone a day later', async () => {
+  it('signs webhooks with both secrets during a rotation, and with only the new secret a day later', async () => {
     const { endpointId, secret: earlier } = await addWebhook()
     const secret = newSigningSecret()
     const name = { mid, endpointId }
@@ -230,7 +230,7 @@ describe('a webhook', () => {
     expect(one.sent).toBe(one.by(secret))
   })
 
-  it('is sent again unchanged on demand', async () => {
+  it('sends a webhook again unchanged on demand', async () => {
     const { endpointId } = await addWebhook()
     const orderId = await newOrder()
     await pay(orderId)
@@ -248,7 +248,7 @@ describe('a webhook', () => {
   })
 })
 
-it('a webhook formats an amount with paise as createPaymentIntent does', async () => {
+it('createPaymentIntent and webhooks format an amount with paise in the same way', async () => {
   await addWebhook()
   await createMerchants(service.db).update(mid, { input: 'shop' })
   const orderId = await newOrder({ amount: '588.82' })
@@ -268,7 +268,7 @@ describe('a return-URL callback', () => {
 
   const store = () => `${receiver.url}${path}?order=7&key=a%20b`
 
-  it('is sent to the redirect_url 10 s after the payment, like a request of the customer’s browser', async () => {
+  it('sends a return-URL callback to the redirect_url 10 s after the payment, like a request from the customer’s browser', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId, { status: 'FAIL', UTR: '1' })
@@ -286,27 +286,30 @@ describe('a return-URL callback', () => {
     [200, {}],
     [302, { location: '/thanks' }],
     [500, {}],
-  ])('with the response %i is repeated until checkPaymentStatus has returned SUCCESS', async (status, headers) => {
-    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
-    receiver.responses.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
-    const orderId = await newOrder({ redirect_url: store() })
-    await pay(orderId)
-    service.clock.advance(10)
-    await settled(orderId, 1)
-    service.clock.advance(6)
-    await settled(orderId, 2)
-    // A thank-you page may contain the customer's name, so only an error response is stored for the operator.
-    const response = status < 400 ? '' : 'Asha Rao'
-    expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
-    expect(await checkStatus(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
-    await reported(orderId)
-    service.clock.advance(DAY_SECONDS)
-    expect(await dueNow()).toEqual([])
-    expect(receiver.to(path)).toHaveLength(2)
-    expect(receiver.to('/thanks')).toEqual([])
-  })
+  ])(
+    'repeats a return-URL callback with the response %i until checkPaymentStatus has returned SUCCESS',
+    async (status, headers) => {
+      await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+      receiver.responses.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
+      const orderId = await newOrder({ redirect_url: store() })
+      await pay(orderId)
+      service.clock.advance(10)
+      await settled(orderId, 1)
+      service.clock.advance(6)
+      await settled(orderId, 2)
+      // A thank-you page may contain the customer's name, so only an error response is stored for the operator.
+      const response = status < 400 ? '' : 'Asha Rao'
+      expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
+      expect(await checkStatus(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
+      await reported(orderId)
+      service.clock.advance(DAY_SECONDS)
+      expect(await dueNow()).toEqual([])
+      expect(receiver.to(path)).toHaveLength(2)
+      expect(receiver.to('/thanks')).toEqual([])
+    },
+  )
 
-  it('is not sent if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
+  it('sends no return-URL callback if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: store(), order_id: 'ORDER-7' })
     expect(await checkStatus('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
@@ -319,7 +322,7 @@ describe('a return-URL callback', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('is sent if the caller of checkPaymentStatus disconnected before the response', async () => {
+  it('sends a return-URL callback if the caller of checkPaymentStatus disconnected before the response', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId)
@@ -345,7 +348,7 @@ describe('a return-URL callback', () => {
     expect((await deliveryOf(orderId)).delivered_at).toBeNull()
   })
 
-  it('does not reach WEBHOOK_ALLOWED_NETWORKS, because orders choose their own addresses', async () => {
+  it('sends no return-URL callback to WEBHOOK_ALLOWED_NETWORKS, because orders choose their own addresses', async () => {
     const inward = await startService({
       webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
       limits: { webhooks: { lookIntervalMs: 20 } },
@@ -362,7 +365,7 @@ describe('a return-URL callback', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('is not sent for merchants who disabled or never enabled return-URL callbacks', async () => {
+  it('sends no return-URL callback for merchants who disabled or never enabled return-URL callbacks', async () => {
     await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
     await createEndpoints(service.db).setReturnUrlCallback(mid, false, service.clock.now())
     const orderId = await newOrder({ redirect_url: store() })

@@ -17,19 +17,19 @@ function errorOf(open: () => string): Error {
 }
 
 describe('an encrypted secret', () => {
-  it('is decrypted with the key and the owner that it was encrypted with', () => {
+  it('decrypts a secret with the key and the owner used for encryption', () => {
     expect(decryptSecret(key, encryptSecret(key, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(decryptSecret(key, encryptSecret(key, '', 'चाय'), 'चाय')).toBe('')
   })
 
-  it('is encrypted with the first of two keys and decrypted with either', () => {
+  it('encrypts a secret with the first of two keys, and decrypts a secret with either key', () => {
     const newer = [createSecretKey(randomBytes(32)), ...key]
     expect(decryptSecret(newer, encryptSecret(key, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(decryptSecret(newer, encryptSecret(newer, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(() => decryptSecret(key, encryptSecret(newer, SECRET, OWNER), OWNER)).toThrow(EncryptionError)
   })
 
-  it('is not decrypted with another key or for another row', () => {
+  it('does not decrypt a secret with another key or for another row', () => {
     const encrypted = encryptSecret(key, SECRET, OWNER)
     expect(() => decryptSecret([createSecretKey(randomBytes(32))], encrypted, OWNER)).toThrow(EncryptionError)
     for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
@@ -37,7 +37,7 @@ describe('an encrypted secret', () => {
     }
   })
 
-  it('is not decrypted after any bit has changed', () => {
+  it('does not decrypt a secret after any bit has changed', () => {
     const encrypted = encryptSecret(key, SECRET, OWNER)
     for (let bit = 0; bit < encrypted.length * 8; bit += 1) {
       const changed = Buffer.from(encrypted)
@@ -46,7 +46,7 @@ describe('an encrypted secret', () => {
     }
   })
 
-  it('is not decrypted after it was truncated or extended', () => {
+  it('does not decrypt a truncated or extended secret', () => {
     const encrypted = encryptSecret(key, SECRET, OWNER)
     for (let length = 0; length < encrypted.length; length += 1) {
       expect(() => decryptSecret(key, encrypted.subarray(0, length), OWNER), `${length} bytes`).toThrow(EncryptionError)
@@ -54,13 +54,13 @@ describe('an encrypted secret', () => {
     expect(() => decryptSecret(key, Buffer.concat([encrypted, Buffer.alloc(1)]), OWNER)).toThrow(EncryptionError)
   })
 
-  it('has a new nonce each time and contains no part of the secret', () => {
+  it('encrypts a secret with a new nonce each time, without any part of the secret in the result', () => {
     const encryptions = Array.from({ length: 1_000 }, () => encryptSecret(key, SECRET, OWNER))
     expect(new Set(encryptions.map((encrypted) => encrypted.subarray(0, 12).toString('hex'))).size).toBe(1_000)
     for (const encrypted of encryptions) expect(encrypted.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
   })
 
-  it('that cannot be decrypted produces one error text, without secret, key, owner or bytes', () => {
+  it('returns one error text for a secret that cannot be decrypted, without secret, key, owner or bytes', () => {
     const encrypted = encryptSecret(key, SECRET, OWNER)
     const faults = [
       errorOf(() => decryptSecret([createSecretKey(randomBytes(32))], encrypted, OWNER)),

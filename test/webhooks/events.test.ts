@@ -58,7 +58,7 @@ const isNotified = (orderId: string, changes = {}) => reportPayment(service, ord
 const look = () => runPendingJobs(expiryJobs({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('webhook events', () => {
-  it('are written once for a payment, however often the bank repeats its notification', async () => {
+  it('writes webhook events once for a payment, however often the bank repeats its notification', async () => {
     const orderId = await newOrder()
     const utr = newUtr()
     await Promise.all(Array.from({ length: 10 }, () => isNotified(orderId, { UTR: utr })))
@@ -73,7 +73,7 @@ describe('webhook events', () => {
     ])
   })
 
-  it('are written for each failed attempt and the payment after them, in sequence', async () => {
+  it('writes webhook events for each failed attempt and for the later payment, in sequence', async () => {
     const orderId = await newOrder()
     for (const status of ['FAIL', 'REJECT']) await isNotified(orderId, { status, UTR: newUtr() })
     await isNotified(orderId)
@@ -84,7 +84,7 @@ describe('webhook events', () => {
     ])
   })
 
-  it('are written for a cancellation and for a payment that arrives after it', async () => {
+  it('writes webhook events for a cancellation and for a payment after the cancellation', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 2; i++) {
       expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
@@ -96,7 +96,7 @@ describe('webhook events', () => {
     ])
   })
 
-  it('are not written for a wrong amount, a second payment or a failure after the payment', async () => {
+  it('writes no webhook events for a wrong amount, a second payment or a failure after the payment', async () => {
     const orderId = await newOrder()
     expect((await notify(service, notification(orderId, { amount: 1 }))).status).toBe(409)
     expect(await eventsOf(orderId)).toEqual([])
@@ -106,7 +106,7 @@ describe('webhook events', () => {
     expect(await eventsOf(orderId)).toHaveLength(1)
   })
 
-  it('are written for each endpoint of the merchant, and for no other merchant', async () => {
+  it('writes webhook events for each endpoint of the merchant, and for no other merchant', async () => {
     const two = await newMerchant(service.db)
     const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
     const none = await newMerchant(service.db)
@@ -118,7 +118,7 @@ describe('webhook events', () => {
     expect(await eventsOf(ofNone)).toEqual([])
   })
 
-  it('are not written for a disabled endpoint', async () => {
+  it('writes no webhook events for a disabled endpoint', async () => {
     const off = await newMerchant(service.db)
     const endpointId = await addWebhook(off.mid)
     const orderId = await newOrder(off)
@@ -129,7 +129,7 @@ describe('webhook events', () => {
 })
 
 describe('payment.expired', () => {
-  it('is written once across all instances when the status of checkPaymentStatus becomes final', async () => {
+  it('writes payment.expired once across all instances when the status from checkPaymentStatus becomes final', async () => {
     const orderId = await newOrder()
     const paid = await newOrder()
     await isNotified(paid)
@@ -160,7 +160,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(orderId)).toHaveLength(2)
   })
 
-  it('contains the status of the last attempt and the next sequence number', async () => {
+  it('payment.expired contains the status of the last attempt and the next sequence number', async () => {
     const orderId = await newOrder()
     await isNotified(orderId, { status: 'REJECT', UTR: newUtr() })
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -171,7 +171,7 @@ describe('payment.expired', () => {
     ])
   })
 
-  it('precedes the event of a later payment from a transaction report, which is stored as a late payment', async () => {
+  it('writes payment.expired before the event of a later payment from a transaction report, and stores a late payment', async () => {
     const orderId = await newOrder()
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
@@ -182,7 +182,7 @@ describe('payment.expired', () => {
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired', 'payment.succeeded'])
   })
 
-  it('is not written for a cancelled order', async () => {
+  it('writes no payment.expired for a cancelled order', async () => {
     const orderId = await newOrder()
     await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -191,37 +191,40 @@ describe('payment.expired', () => {
   })
 
   // On Citus, pg_stat_activity does not show a lock awaited on a worker.
-  it.skipIf(ON_CITUS)('remains the final event of an order whose cancelPayment was waiting meanwhile', async () => {
-    const orderId = await newOrder()
-    service.clock.advance(FINAL_AFTER_SECONDS - 1)
-    const holder = await service.db.connect()
-    try {
-      await holder.query('begin')
-      // Simulates another instance that writes the expiry of the order while the cancellation waits.
-      await holder.query('update payment_intents set event_sequence = 1 where mid = $1 and order_id = $2', [
-        mid,
-        orderId,
-      ])
-      const cancelled = cancel(orderId)
-      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-      await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
-      service.clock.advance(1)
-      await writeDeliveries(holder, 'payment.expired', mid, [
-        { orderId, sequence: 1, txnStatus: 'FAIL', occurredAt: service.clock.now() },
-      ])
-      await holder.query('commit')
-      expect((await cancelled).body).toMatchObject({
-        statusCode: 200,
-        txnStatus: 'FAIL',
-        msg: 'Payment intent expired',
-      })
-    } finally {
-      holder.release(true)
-    }
-    expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired'])
-  })
+  it.skipIf(ON_CITUS)(
+    'payment.expired remains the final event of an order although cancelPayment waited for the order',
+    async () => {
+      const orderId = await newOrder()
+      service.clock.advance(FINAL_AFTER_SECONDS - 1)
+      const holder = await service.db.connect()
+      try {
+        await holder.query('begin')
+        // Simulates another instance that writes the expiry of the order while the cancellation waits.
+        await holder.query('update payment_intents set event_sequence = 1 where mid = $1 and order_id = $2', [
+          mid,
+          orderId,
+        ])
+        const cancelled = cancel(orderId)
+        const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+        await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
+        service.clock.advance(1)
+        await writeDeliveries(holder, 'payment.expired', mid, [
+          { orderId, sequence: 1, txnStatus: 'FAIL', occurredAt: service.clock.now() },
+        ])
+        await holder.query('commit')
+        expect((await cancelled).body).toMatchObject({
+          statusCode: 200,
+          txnStatus: 'FAIL',
+          msg: 'Payment intent expired',
+        })
+      } finally {
+        holder.release(true)
+      }
+      expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired'])
+    },
+  )
 
-  it('is written for orders open when their merchant added a webhook endpoint, but not for earlier ones', async () => {
+  it('writes payment.expired for orders that were open when their merchant added a webhook endpoint, but not for earlier orders', async () => {
     const late = await newMerchant(service.db)
     const before = await newOrder(late)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -237,7 +240,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
-  it('is not written for an order with a final status before its merchant added a webhook endpoint', async () => {
+  it('writes no payment.expired for an order that had a final status before its merchant added a webhook endpoint', async () => {
     const late = await newMerchant(service.db)
     const before = await newOrder(late)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -256,7 +259,7 @@ describe('payment.expired', () => {
     expect(inserts()).toBe(2)
   })
 
-  it('is written for each order that expired while no instance was running', async () => {
+  it('writes payment.expired for each order that expired while no instance was running', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {
       orders.push(await newOrder())
@@ -282,7 +285,7 @@ describe('an order with many failed attempts', () => {
     return orderId
   }
 
-  it('has its first attempts stored and sent, and the others only counted', async () => {
+  it('stores and sends the first attempts of an order with many failed attempts, and only counts the other attempts', async () => {
     const counted = async () =>
       Number(/^payment_attempts_surplus_total (\d+)$/m.exec(await service.metrics())?.[1] ?? Number.NaN)
     const before = await counted()
@@ -298,7 +301,7 @@ describe('an order with many failed attempts', () => {
     expect(rows).toEqual([{ event_sequence: ATTEMPTS, attempts: ATTEMPTS }])
   })
 
-  it('has sequence numbers left for payment, cancellation and expiry', async () => {
+  it('leaves sequence numbers for payment, cancellation and expiry after many failed attempts', async () => {
     const [paid, cancelled, expired] = [await newFailingOrder(), await newFailingOrder(), await newFailingOrder()]
     await isNotified(paid)
     await cancel(cancelled)

@@ -204,11 +204,17 @@ describe('statements of the scheduler in a table of 100,000 orders', () => {
       await db.query('analyze')
       await makeWait()
     }, 60_000)
-    it.each(Object.keys(STATEMENTS))('“%s” reads only pending rows', judge)
+    it.each(Object.keys(STATEMENTS))(
+      'the scheduler statement “%s” reads only pending rows with statistics from before any delivery',
+      judge,
+    )
   })
 
   describe('with current statistics', () => {
     beforeAll(async () => void (await db.query('analyze')), 60_000)
-    it.each(Object.keys(STATEMENTS))('“%s” reads only pending rows', judge)
+    it.each(Object.keys(STATEMENTS))(
+      'the scheduler statement “%s” reads only pending rows with current statistics',
+      judge,
+    )
   })
 })

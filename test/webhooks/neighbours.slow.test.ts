@@ -68,7 +68,7 @@ it('the service reserves half of the concurrent webhook calls for endpoints that
   )
 })
 
-it('the service sends a webhook again that was resent while its call was in progress', async () => {
+it('the service sends a webhook again if an operator resends the webhook during its call', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
@@ -118,7 +118,7 @@ it('the service delivers a webhook once even if its scheduled time has microseco
   expect(receiver.to('/fine')).toHaveLength(2)
 })
 
-it('the service resends a return-URL callback by its id, for any merchant', async () => {
+it('the service resends a return-URL callback by the callback’s id, for any merchant', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
@@ -132,7 +132,7 @@ it('the service resends a return-URL callback by its id, for any merchant', asyn
   }
 })
 
-it('the service sends no calls to a disabled endpoint except those already in progress', async () => {
+it('the service sends no calls to a disabled endpoint, except calls already in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.responses.set('/off', (response) => void setTimeout(() => response.end(), 300))

@@ -8,14 +8,14 @@ const body = '{"type":"payment.succeeded","data":{"amount":"588.82","payee":"च
 const webhook = (...secrets: string[]) => ({ id: 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W', sentAt, body, secrets })
 
 describe('the signature of a webhook', () => {
-  it('is valid for the Standard Webhooks library, with any new secret', () => {
+  it('the Standard Webhooks library accepts a webhook’s signature with any new secret', () => {
     for (let i = 0; i < 100; i += 1) {
       const secret = newSigningSecret()
       expect(new Webhook(secret).verify(body, signatureHeaders(webhook(secret)))).toEqual(JSON.parse(body))
     }
   })
 
-  it('equals the example of the specification', () => {
+  it('the signature of a webhook equals the example in the specification', () => {
     const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']
     const example = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', sentAt: new Date(1_614_265_330_000), secrets }
     expect(signatureHeaders({ ...example, body: '{"test": 2432232314}' })).toEqual({
@@ -25,7 +25,7 @@ describe('the signature of a webhook', () => {
     })
   })
 
-  it('is invalid for another body, id or time', () => {
+  it('the signature of a webhook is invalid for another body, id or time', () => {
     const secret = newSigningSecret()
     const headers = signatureHeaders(webhook(secret))
     const verify = (sent: string, changed = {}) => new Webhook(secret).verify(sent, { ...headers, ...changed })
@@ -36,7 +36,7 @@ describe('the signature of a webhook', () => {
     )
   })
 
-  it('uses a secret of 32 random bytes', () => {
+  it('the service signs webhooks with a secret of 32 random bytes', () => {
     const secrets = Array.from({ length: 1_000 }, newSigningSecret)
     expect(new Set(secrets).size).toBe(1_000)
     for (const secret of secrets) {

@@ -15,7 +15,7 @@ const OTHER_KEY = createSecretKey(Buffer.alloc(32, 8))
 
 const service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
 
-it('an instance without the encryption key logs an error once and leaves the webhook to an instance that has the key', async () => {
+it('an instance without the encryption key logs an error once and leaves the webhook to an instance with the key', async () => {
   const { db, clock } = service
   const merchant = await newMerchant(db)
   const receiver = await listen(respondOk)
