@@ -335,7 +335,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await tab.locator('.tabs > .code:visible').first().textContent()).toContain('<?php')
   })
 
-  it('the guides work for reading and navigation without JavaScript, and then show neither buttons nor search', async () => {
+  it('the guides can be read and navigated without JavaScript, and show neither buttons nor search', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(addressOf(PUBLIC_INDEX))
     expect(await tab.getByRole('searchbox').count()).toBe(0)

@@ -188,7 +188,7 @@ describe('search for UTRs of two merchants', () => {
     }
   }
 
-  it('the search for UTRs of two merchants finds the exceptions of the last hour that a killed instance has not stored', async () => {
+  it('stores the exceptions for UTRs of two merchants that an instance killed within the last hour left out', async () => {
     service.clock.set('2027-07-01T12:00:00Z')
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')

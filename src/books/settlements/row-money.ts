@@ -28,9 +28,9 @@ export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross
 export type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | undefined }
 
 /**
- * Returns the parser for a row's amounts in rupees. Fees and taxes may have more than two decimals. The fee is rounded,
- * and the tax is the remainder of the gross amount if the row states one. Amounts are never rounded. `counts.rounded`
- * is the number of rounded rows.
+ * Returns the parser for a row's money columns, in rupees. The settled amount must be exact. Fee and tax may have more
+ * than two decimals: the fee is rounded, and if the row states a gross amount, the tax is what remains of the gross
+ * amount after amount and fee. `counts.rounded` is the number of rounded rows.
  */
 export function rowMoneyReader({ columns }: Layout) {
   const readAmount = amountReader(columns)

@@ -82,8 +82,9 @@ export type Linker = {
   merchantId: string
   /** Whether this is the merchant's fallback account. */
   isFallback: boolean
-  /** Kind of this account, and kind of the merchant's first account, for metrics. */
+  /** Kind of this account, for metrics. */
   kind: AccountKind
+  /** Kind of the merchant's first account, for metrics. */
   firstKind: AccountKind
 }
 

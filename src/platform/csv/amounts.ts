@@ -128,8 +128,8 @@ export type FieldsOf = (name: string) => readonly string[]
 
 /**
  * Returns a parser for the amounts of one file, by the service's `columns` and the file's own names for these columns.
- * A row has `credit` and `debit`, of which one is 0 or empty, or the columns of `amount`, which are added, and
- * optionally `sign`. A debit may have a minus sign if all debits in the file have a minus sign.
+ * A row has either `credit` and `debit`, one of which is 0 or empty, or one or more `amount` columns, which are summed,
+ * with an optional `sign` column. A debit may have a minus sign if all debits in the file have a minus sign.
  */
 export function amountReader(columns: readonly (readonly [string, string])[]) {
   const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))

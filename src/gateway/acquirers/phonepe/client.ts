@@ -37,8 +37,8 @@ export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
    * per account.
    */
   statusCheckRules: {
-    // The number is unlimited, because webhooks, which anyone can send, must not use up the status checks after the
-    // expiry.
+    // Status checks have no total limit: anyone can send webhooks, and forged ones must not use up the checks reserved
+    // for the time after the expiry.
     most: UNLIMITED,
     mostWhileWaiting: 12,
     firstAfterMs: 20_000,
