@@ -87,7 +87,7 @@ const OperatorVariables = z.object({
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
   DATABASE_PREPARED_STATEMENTS: z.enum(['on', 'off'], 'must be on or off').default('on'),
-  // Commands also read NODE_ENV, because they too reject an acquirer's sandbox in production.
+  // Commands also read NODE_ENV, because commands, like the service, reject an acquirer's sandbox in production.
   NODE_ENV: z
     .enum(['production', 'development', 'test'], 'must be production, development or test')
     .default('development'),

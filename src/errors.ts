@@ -51,7 +51,7 @@ export class AcquirerError extends Error {
   isUndone = false
   /** True if the acquirer was not reached or did not respond in time. */
   hasNoResponse = false
-  /** True for a status response about the order that is in an unknown format and may report a payment. */
+  /** True for a status response that is about the order, has an unknown format and may report a payment. */
   isUnreadable = false
   /** A link that a failed call may have created, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
@@ -205,8 +205,8 @@ export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', re
   )
 
 /**
- * 429: the caller is already reading a long list from this instance, and only one at a time is allowed. A list takes
- * about `retrySeconds`.
+ * 429: the caller is already reading a long list from this instance, and only one long list at a time is allowed. A
+ * list takes about `retrySeconds`.
  */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(

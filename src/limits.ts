@@ -28,7 +28,7 @@ export const LIMITS = {
     headersBytes: 16 * 1024,
     /**
      * Largest number of headers in one request; a request with more headers is rejected. Node.js would silently drop
-     * the other headers, possibly an Idempotency-Key. Browsers and proxies together send fewer headers.
+     * the excess headers, which may include an Idempotency-Key. Browsers and proxies together send fewer headers.
      */
     headers: 100,
   },
@@ -58,8 +58,8 @@ export const LIMITS = {
   },
 
   /**
-   * checkPaymentStatus waits for a database that is briefly unavailable, since its callers treat a 503 as a final
-   * result.
+   * checkPaymentStatus waits while the database is briefly unavailable, because the callers of checkPaymentStatus treat
+   * a 503 as a final result.
    */
   databaseWait: {
     /** Longest wait for the database. The public Android client waits 10 s for a response, the WooCommerce client 30 s. */

@@ -32,8 +32,8 @@ const operatorDb = createPool({
   size: LIMITS.pools.operator,
   log,
   preparedStatements,
-  // The time is longer than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in
-  // PostgreSQL.
+  // The pool's time-out is longer than PostgreSQL's own time-out, because the pool's time-out would leave the statement
+  // running in PostgreSQL.
   queryTimeoutMs: statementTimeoutMs + 1_000,
 })
 const now = () => new Date()

@@ -14,8 +14,8 @@ const ENDPOINT = 'ep_demo'
 
 /**
  * Sets the variables that webhooks need, unless they are already set: an encryption key, stored in `directory`, and
- * this machine as an allowed network. The service and `npm run ops` both call this function, so that they use the same
- * key.
+ * this machine as an allowed network. The service and `npm run ops` both call this function, so that both programs use
+ * the same key.
  */
 export function useWebhookSettings(directory: string): void {
   if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= storedKey(directory)

@@ -159,8 +159,8 @@ function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: stri
 }
 
 /**
- * Ignores the error if another process was faster, because processes that start concurrently on a fresh clone share the
- * result.
+ * Ignores the error if another process has already made the files, because processes that start concurrently on a fresh
+ * clone share the files.
  */
 function makeOnce(make: () => void): void {
   try {
@@ -192,9 +192,9 @@ function launch(cluster: Cluster, port: number): ChildProcess {
 }
 
 /**
- * Replaces the process id in a left-over postmaster.pid. PostgreSQL does not start while a process with this id exists,
- * even if the process is a zombie or unrelated. The other lines are unchanged, because PostgreSQL needs them to detect
- * children of the old server.
+ * Replaces the process id in a left-over postmaster.pid. PostgreSQL does not start while a process with the old id
+ * exists, even if the process is a zombie or unrelated. The other lines are unchanged, because PostgreSQL needs them to
+ * detect children of the old server.
  */
 function disownPidFile(cluster: Cluster): void {
   const file = pidFile(cluster)

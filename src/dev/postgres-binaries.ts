@@ -9,8 +9,8 @@ export type Account = { uid: number; gid: number } | undefined
 type Binaries = { bin: string; majorVersion: string }
 
 /**
- * The complete environment of the server. The user's PG* variables are excluded, because they would change the server's
- * settings.
+ * The complete environment of the server. The user's PG* variables are excluded, because these variables would change
+ * the server's settings.
  */
 export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
 

@@ -53,7 +53,7 @@ export function responsesOf(
 ): Record<string, ResponseObject> {
   const headers = headerRefs('x-request-id', ...(response.headers ?? []))
   const responses: Record<string, ResponseObject> = { '200': toResponse(response, headers) }
-  // An operation that returns HTML also returns its errors as HTML.
+  // An operation that returns HTML for a success also returns HTML for an error.
   const type = response.type === 'text/html' ? response.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const sameStatus = failures.filter(({ statusCode }) => String(statusCode) === status)

@@ -9,7 +9,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish the causes.
+ * Error for bytes that cannot be decrypted. The message names both possible causes, because GCM cannot distinguish
+ * between the causes.
  */
 export class EncryptionError extends Error {
   override name = 'EncryptionError'

@@ -108,7 +108,7 @@ const LABELS = /^(?:(?:UPI|UTR|RRN|REF|REFERENCE|NO|NUMBER|ID|TXN|TRANSACTION|BA
 /**
  * Returns the references in pasted text: all long words with digits, except words before the @ of an address. If the
  * text contains no such word, the whole text after its labels is one reference, written in groups. Letters before an
- * RRN in groups may be a word or a bank's code, so both readings are returned.
+ * RRN in groups may be a word or a bank's code, so the result contains the reference with and without the letters.
  */
 function referencesIn(pasted: string): string[] {
   const text = toPlain(pasted)

@@ -78,8 +78,7 @@ export function startScheduler(
   async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
-    // If the group was full, this queue does not claim the free slot. The next poll fills the slot, because the poll
-    // considers all waiting queues.
+    // If the group was full, this queue leaves the free slot to the next poll, which considers all waiting queues.
     if (goesOn && countOf(queue.group) < source.concurrency.ofGroup - 1) serve(source, queue)
   }
 

@@ -22,7 +22,7 @@ export function createShutdown(
     /**
      * Stops the service. During the drain, requests are served, but /readyz fails and responses have `Connection:
      * close`, so that callers use other instances. Then requests in progress are finished, and the database pools are
-     * closed. Exits with 0, or with 1 if requests took too long and were cut off. A second signal terminates the
+     * closed. Exits with 0, or with 1 if some requests took too long and were cut off. A second signal terminates the
      * process immediately.
      */
     async stop(signal: string) {

@@ -22,14 +22,15 @@ export const STORED_KINDS = {
 export type DiscrepancyKind = keyof typeof STORED_KINDS
 
 /**
- * Returns the kind with the name `stored`. A name without a kind comes from an older version and is returned unchanged.
+ * Returns the kind with the name `stored`. A stored name that no kind has comes from an older version, and is returned
+ * unchanged.
  */
 export const kindOfStored = (stored: string): DiscrepancyKind =>
   (Object.entries(STORED_KINDS).find(([, name]) => name === stored)?.[0] ?? stored) as DiscrepancyKind
 
 /**
- * Money that the acquirer received and did not pay out, or paid out in excess, as of the day on which the payout was
- * expected. A discrepancy concerns an open item, or a payout by totals. Amounts are in paise.
+ * A difference between the money that the acquirer received and the money that the acquirer paid out, as of the day on
+ * which the payout was expected. A discrepancy concerns an open item, or a payout by totals. Amounts are in paise.
  */
 export type Discrepancy = {
   /** Id that `discrepancyId` derives from the other fields. */
@@ -56,7 +57,7 @@ export type Discrepancy = {
   owed: Paise
   /** Text that explains the discrepancy to the operator. */
   cause: string
-  /** Id of the exception that explains the discrepancy; null if no exception does. */
+  /** Id of the exception that explains the discrepancy; null if no exception explains the discrepancy. */
   exceptionId: string | null
   /** The operator's reason for resolving this discrepancy or its exception; null if neither is resolved. */
   resolution: string | null
@@ -77,8 +78,8 @@ export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr
 }
 
 /**
- * Returns the id of a discrepancy, which is the same in every report. Its 16 hex digits are the day as yymmdd, followed
- * by ten digits from a hash of the identifying fields.
+ * Returns the id of a discrepancy. The id is the same in every report. Its 16 hex digits are the day as yymmdd,
+ * followed by ten digits from a hash of the identifying fields.
  */
 export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: Omit<Finding, 'cause'>): string {
   const about = [mid, day, STORED_KINDS[kind], utr, settlementUtr, ...(account === undefined ? [] : [account])]

@@ -10,7 +10,7 @@ import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
  */
 export type MoneyException = ItemException & { utr: string; day: string }
 
-/** A payment without a settlement line that failed after its success. An operator has resolved the failure. */
+/** A payment that failed after its success and has no settlement line. An operator has resolved the failure. */
 export type FailedPayment = { utr: string; day: string; acquirer: string; amount: Paise }
 
 /** A settlement line that names no known payment and whose status changed from SUCCESS to FAILED. */

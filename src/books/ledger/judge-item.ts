@@ -55,7 +55,10 @@ export type Item = {
  */
 export type Judging = MatchedDeductions &
   Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
-    /** Returns whether a day is judged. A day is judged only after the bank day on which its payments are paid out. */
+    /**
+     * Returns whether a day is judged. A day is judged only after the bank day on which the day's payments are paid
+     * out.
+     */
     isJudged: (day: string) => boolean
     formOf: (acquirer: string | null, bankDay: string) => PayoutForm
   }

@@ -11,8 +11,8 @@ export type PaidOn = { acquirer: string | null; day: string; settledDay: string 
 
 /**
  * Settlement lines of one day and acquirer, in paise. `gross` includes fee and tax, `net` does not. `paidOut` is the
- * number of lines that pay money out. `unnamedRows` of these lines name no payment and no exception, and `unnamed` is
- * the gross sum of the unnamed lines.
+ * number of lines that pay money out. `unnamedRows` is the number of these lines that name no payment and no exception,
+ * and `unnamed` is the gross sum of the unnamed lines.
  */
 export type SettledOn = {
   acquirer: string | null
@@ -37,11 +37,11 @@ export type JudgedPayout = {
   form: PayoutForm
   rows: number
   unnamedRows: number
-  /** Number of payments that belong in this payout but that no settlement line up to the payout's day names. */
+  /** Number of payments in this payout that no settlement line dated up to the payout's day names. */
   left: number
-  /** Sum of the payments that belong in this payout but that no settlement line names. */
+  /** Sum of the payments in this payout that no settlement line names. */
   paid: Paise
-  /** Sum of the refunds since the previous bank day that no settlement line deducts. */
+  /** Sum of the refunds that were made since the previous bank day and that no settlement line deducts. */
   refunded: Paise
   /** Sum of the settlement lines that name no payment. */
   unnamed: Paise
@@ -128,8 +128,8 @@ export type DifferingPayout = JudgedPayout & { settled: Paise }
 /**
  * Returns the payouts by totals that differ from their payments minus the refunds of the same days. An acquirer that
  * deducts refunds one payout late causes no discrepancy: the payout is too large by one or all of its refunds, and the
- * next payout is too small by the same amount. `reversed` returns the sum of a payout's lines that were paid out before
- * they failed.
+ * next payout is too small by the same amount. `reversed` returns the sum of a payout's lines that were paid out and
+ * then failed.
  */
 export function differingPayouts(
   payouts: readonly JudgedPayout[],

@@ -6,16 +6,19 @@ import { addDays, type BankDays } from './bank-days.ts'
 export type SuccessfulRefund = {
   refundId: string
   orderId: string
-  /** UTR of the refunded payment in upper case. `acquirer` and `paidOn` also describe the payment. */
+  /** UTR of the refunded payment, in upper case. */
   utr: string
+  /** Acquirer of the refunded payment. */
   acquirer: string
+  /** Day of the refunded payment. */
   paidOn: string
   amount: Paise
   day: string
   /** The bank's reference for the refund in upper case; empty if unknown. */
   reference: string
-  /** Amount of the payment. `settled` is the gross amount of the line that settled the payment; null if no line did. */
+  /** Amount of the refunded payment. */
   paid: Paise
+  /** Gross amount of the line that settled the refunded payment; null if no line settled the payment. */
   settled: Paise | null
 }
 
@@ -49,8 +52,8 @@ export type MatchedDeductions = {
  * otherwise with the oldest refund that has its payment and amount, otherwise with all refunds of its payment that add
  * up to its amount. Remaining refunds may be netted: the settlement line of the payment is smaller by the refunds.
  *
- * A deduction that names nothing is matched with the only refund of its amount, otherwise with all refunds on one bank
- * day, otherwise with all remaining refunds. A match requires that exactly one choice fits.
+ * A deduction that names no payment or exception is matched with the only refund of its amount, otherwise with all
+ * refunds on one bank day, otherwise with all remaining refunds. A match requires that exactly one choice fits.
  */
 export function matchDeductions(
   refunds: readonly SuccessfulRefund[],

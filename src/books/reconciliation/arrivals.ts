@@ -29,8 +29,8 @@ export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> &
   Arrival & { differenceId: string | null; resolution: string | null }
 
 /**
- * Returns whether a payout is open: according to the statements it was not received in full, and no operator has
- * resolved it.
+ * Returns whether a payout is open: the statements cover the payout without confirming its full amount, and no operator
+ * has resolved the payout.
  */
 export const isOpenPayout = ({ mid, arrival, differenceId, resolution }: ArrivedPayout) =>
   mid !== null && resolution === null && (differenceId !== null || arrival === 'perhaps')
@@ -211,7 +211,8 @@ export async function transfersTo(
       })
     }
   }
-  // Skips amounts with a merchant, because the `net` of the merchant's payout already includes these amounts.
+  // Skips amounts that belong to a single merchant, because the `net` of the merchant's payout already includes these
+  // amounts.
   for (const rest of rests.filter(({ mid }) => mid === null)) {
     const transfer = transfers.get(keyOf(rest))
     if (transfer) transfer.expected += amountOf(rest)

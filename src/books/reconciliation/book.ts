@@ -59,8 +59,8 @@ export async function judgeDays(
   const report = (found: readonly Discrepancy[]) => {
     for (const { day, resolution, owed } of found) {
       if (resolution === null) sumsAt(byDay, day).differences += 1
-      // The operator has resolved the exception of the discrepancy, which also resolves the amount that no entry
-      // covers.
+      // The operator has resolved the exception that explains the discrepancy. This resolution also covers the amount
+      // that no entry covers.
       else addResolved(sumsAt(byDay, day), -owed)
     }
     onFound(found, utrs.length)

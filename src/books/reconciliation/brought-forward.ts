@@ -10,7 +10,7 @@ import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 
 /**
  * Returns the bank's debt to the merchant before `day`, in paise. The debt is the sum of all earlier movements, minus
- * discrepancies that are resolved by their exception, because no movement records these discrepancies. With `closed`,
+ * discrepancies that a resolved exception explains, because no movement records these discrepancies. With `closed`,
  * continues from the closed month instead of reading all earlier movements.
  */
 export async function broughtForward(merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> {

@@ -69,7 +69,7 @@ function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { 
 /**
  * Formats the likely explanation, such as `; likely exception 5f0c… (amount differs of 200.00, open)`. The explanation
  * is the only exception or refund with the amount of the difference, otherwise all exceptions and refunds if they add
- * up to the difference. Returns an empty text if neither applies.
+ * up to the difference. Returns an empty text if no exception or refund explains the difference.
  */
 function formatLikely(
   exceptions: readonly MoneyException[],

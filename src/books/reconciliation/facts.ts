@@ -7,8 +7,8 @@ import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 
 /**
- * Items of one day and acquirer that may have discrepancies, because they may differ from a payment settled once in
- * full.
+ * Items of one day and acquirer that may have discrepancies, because the items may differ from a payment settled once
+ * in full.
  */
 export type Uneven = {
   day: string
@@ -35,8 +35,8 @@ export async function readFacts(
   const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
   const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
   const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
-  // The first query counted these payments as unsettled, so they move to the groups with the day of their settlement
-  // line.
+  // The first query counted these payments as unsettled, so these payments move to the groups with the day of their
+  // settlement line.
   const moved = later.map((group) => ({ ...group, settledDay: null, count: -group.count, paid: -group.paid }))
   const paid = [...groups, ...moved, ...later].flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
   const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }

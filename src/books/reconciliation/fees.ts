@@ -12,8 +12,9 @@ export type ExcessFee = {
   mid: string
   day: string
   settlementUtr: string
-  /** UTR and order id of the payment; both are null if the line names no known payment. */
+  /** UTR of the payment; null if the line names no known payment. */
   utr: string | null
+  /** Order id of the payment; null if the line names no known payment. */
   orderId: string | null
 } & Record<'gross' | 'fee' | 'tax' | 'allowed' | 'excess', Paise>
 

@@ -22,7 +22,7 @@ export type JournalLine = {
 
 const RECEIVABLE = 'acquirer receivable'
 
-/** The ledger that each kind of movement posts against the acquirer receivable. */
+/** Maps each kind of movement to the ledger opposite the acquirer receivable in the voucher. */
 const OTHER_SIDE: Record<MovementKind, string> = {
   ...{
     payment: 'sales',

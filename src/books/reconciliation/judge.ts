@@ -69,7 +69,9 @@ export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]
 
 const isWithin = ({ from, to }: Days, day: string) => day >= from && day <= to
 
-/** Returns whether a day is judged. A day is judged only after the bank day on which its payments are paid out. */
+/**
+ * Returns whether a day is judged. A day is judged only after the bank day on which the day's payments are paid out.
+ */
 const isJudgedBy =
   ({ bankDays, today }: MerchantFacts) =>
   (day: string) =>
@@ -124,7 +126,7 @@ function sumUp(
   return byDay
 }
 
-/** Returns the sums of a day, and creates them at zero if the day has none. */
+/** Returns the sums of a day. If the day has no sums, creates sums of zero. */
 export function sumsAt(byDay: Map<string, Sums>, day: string): Sums {
   const sums = byDay.get(day) ?? noSums()
   byDay.set(day, sums)

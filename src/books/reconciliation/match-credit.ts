@@ -12,8 +12,8 @@ import type { Snapshot } from './snapshot.ts'
 export type MatchingPayout = { expected: Paise; others: string[] }
 
 /**
- * Returns the payout with this reference to the credit's bank account, or undefined if no payout within 31 days has
- * this reference.
+ * Returns the payout that has this reference and is paid into the credit's bank account, or undefined if no payout
+ * within 31 days has this reference.
  */
 export async function findPayout(
   snapshot: Snapshot,

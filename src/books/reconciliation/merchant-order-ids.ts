@@ -1,7 +1,7 @@
 import { query } from '../../platform/db/query.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 
-/** A row with the merchant's own `order_id`; null if no order is known. */
+/** A row with the merchant's own `order_id`, which is null if no order is known. */
 export type WithMerchantOrderId<T> = T & { merchantOrderId: string | null }
 
 /** Adds the merchant's own `order_id` to each row. */

@@ -111,8 +111,8 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
              and (recorded_at <= :known) is true and replaced_at > :known) is null`)
 
 /**
- * SQL condition: the settlement line's UTR matches no payment of the merchant and no exception about money. `:explained`
- * contains the UTRs of exceptions for unknown orders.
+ * SQL condition that the settlement line's UTR matches no payment to the merchant and no exception about money.
+ * `:explained` contains the UTRs of exceptions for unknown orders.
  */
 export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::text[])
   and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)

@@ -14,9 +14,11 @@ export type MovementKind =
   /** Second payment for an order that was already paid. */
   | 'duplicate payment'
   | 'duplicate refund'
-  /** Net amount of a bank transfer. `fee` and `tax` are the amounts deducted from the transfer. */
+  /** Net amount of a bank transfer. */
   | 'payout'
+  /** Fee deducted from a bank transfer. */
   | 'fee'
+  /** Tax deducted from a bank transfer. */
   | 'tax'
   /** Amount that the acquirer added to the transfer or deducted from it, in addition to settlement lines. */
   | 'adjustment'
@@ -31,8 +33,9 @@ export type MovementKind =
 export type MoneyMovement = {
   day: string
   kind: MovementKind
-  /** The service's `orderId`; null if no order is known. `merchantOrderId` is the merchant's own `order_id`. */
+  /** The service's `orderId`; null if no order is known. */
   orderId: string | null
+  /** The merchant's own `order_id`; null if no order is known. */
   merchantOrderId: string | null
   /** UTR of the payment, `refundId`, bank reference of the payout, or id of the discrepancy or exception. */
   reference: string

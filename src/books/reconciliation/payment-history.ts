@@ -22,12 +22,11 @@ export type PaymentHistory = Pick<
    */
   bankReference: string | null
   acquirer: string
-  /**
-   * The acquirer's order id. `acquirerReference` is the `tr` in the acquirer's link, and `enquiries` is the number of
-   * status checks. All three are null if the service builds the links itself.
-   */
+  /** The acquirer's order id; null if the service builds the links itself. */
   acquirerId: string | null
+  /** The `tr` in the acquirer's link; null if the service builds the links itself. */
   acquirerReference: string | null
+  /** Number of status checks; null if the service builds the links itself. */
   enquiries: number | null
   /** Failed attempts, the successful payment, and the cancellation by the merchant. */
   changes: PaymentChange[]
@@ -44,13 +43,14 @@ export type PaymentChange = {
   reason: ReportSource | 'merchant'
   toldBy: string | null
   note: string | null
-  /** Failure reason of the attempt, null if not reported. `failureCode` is the bank's code for the failure. */
+  /** Failure reason of the attempt; null if no reason was reported. */
   failureReason: string | null
+  /** The bank's code for the failure of the attempt. */
   failureCode: string | null
   changedAt: Date
 }
 
-/** A webhook event for the order, and its endpoint. `url` is null for a return-URL callback. */
+/** A webhook event for the order, and the endpoint that receives the event. `url` is null for a return-URL callback. */
 export type NotifiedMerchant = {
   type: string
   url: string | null

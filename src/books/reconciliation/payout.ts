@@ -27,7 +27,7 @@ export type PayoutRow = {
   net: Paise
 }
 
-/** A payment that no settlement line names, so that a payout by totals covers it. */
+/** A payment that no settlement line names and that is therefore part of a payout by totals. */
 export type PaymentOfSum = {
   mid: string
   day: string

@@ -5,8 +5,8 @@ import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 
 /**
- * An exception that no operator has resolved. `mid` is empty if the order is unknown. `amount` is in paise, and null
- * for an unreadable notification.
+ * An exception that no operator has resolved. `mid` is empty if the order is unknown. `amount` is in paise; null means
+ * an unreadable notification.
  */
 export type OpenException = {
   mid: string

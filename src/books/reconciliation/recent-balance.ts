@@ -13,7 +13,7 @@ import { snapshotOf } from './snapshot.ts'
 
 /**
  * The final line of `ops reconcile` for the same days. `open` summarizes the open discrepancies of all days until the
- * last of these days. Their sum is `owed`. Amounts are in paise.
+ * last of these days. The sum of these discrepancies is `owed`. Amounts are in paise.
  */
 export type RecentBalance = Days & {
   balances: boolean
@@ -24,8 +24,8 @@ export type RecentBalance = Days & {
 }
 
 /**
- * Largest number of merchants whose balance is computed here. With more merchants, only `ops reconcile` computes the
- * balance.
+ * Largest number of merchants whose balance is computed here. If more merchants have movements, only `ops reconcile`
+ * computes the balance.
  */
 const MERCHANTS_READ = 200
 /** Time limit for all merchants together. The elapsed time is checked between two merchants. */

@@ -10,7 +10,7 @@ export const COUNTS = [
 
 export const AMOUNTS = [
   'paid',
-  /** Duplicate payments, which the acquirer also received for the merchant. */
+  /** Duplicate payments, which count as money that the acquirer received for the merchant. */
   'duplicates',
   /** Settled amount, including fee and tax. */
   'gross',

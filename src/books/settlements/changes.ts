@@ -144,7 +144,7 @@ function separateChanges(
 
 /**
  * Returns the value date to store. Only a row with SUCCESS sets a date, and a stored date never changes. A settlement
- * that is already SUCCESS remains on its initiation day, because a closed month may include the settlement.
+ * that is already SUCCESS keeps its initiation day, because a closed month may include the settlement.
  */
 function valueDate(
   current: Changeable,

@@ -19,8 +19,9 @@ export type StoredImport = {
   inserted: number
   unchanged: number
   updated: number
-  /** Sum of all rows in paise. `insertedAmount` is the sum of new rows. */
+  /** Sum of all rows in paise. */
   amount: Paise | null
+  /** Sum of the new rows in paise. */
   insertedAmount: Paise | null
   undoneAt: Date | null
   undoneBy: string | null
@@ -28,7 +29,8 @@ export type StoredImport = {
 
 /**
  * The reason why an import cannot be undone. `builtOn` lists later imports that repeated or changed its settlements and
- * were not undone. Imports that changed nothing are omitted, because undoing this import loses none of their data.
+ * were not undone. Later imports that changed nothing are omitted, because undoing this import loses no data from such
+ * an import.
  */
 export type NotUndone =
   | { rejected: 'unknown' }
@@ -63,7 +65,8 @@ const VERSION =
 /**
  * The first half of a statement that stores the previous state of the settlements `s`. Import $1, or its undo, replaces
  * the settlements at time $2. The caller adds the `from` clause. The next version is valid from $2. If the import
- * waited for another import and so began earlier, the next version is valid from the time of the previous version.
+ * waited for another import, time $2 may be earlier than the start of the previous version; the next version is then
+ * valid from that start.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by_import_id, undone)
@@ -124,9 +127,9 @@ export async function listImports(db: Queryable): Promise<StoredImport[]> {
 }
 
 /**
- * Deletes the settlements that an import inserted and restores the settlements that it changed. Returns both numbers,
- * or the reason why the import cannot be undone. The removed states remain stored as versions. `client` must be in a
- * transaction.
+ * Deletes the settlements that an import inserted and restores the settlements that it changed. Returns the numbers of
+ * deleted and restored settlements, or the reason why the import cannot be undone. The removed states remain stored as
+ * versions. `client` must be in a transaction.
  */
 export async function undoImport(
   client: Queryable,

@@ -114,7 +114,7 @@ const REFERENCE = UNPADDED('upper(coalesce(i.payment_utr, i.utr))')
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 
 /**
- * Looks up payments by their own UTR only if the row may name a payment other than the payment of the row's UTR. A
+ * Looks up payments by their own UTR only if the row may name a payment other than the payment with the row's UTR. A
  * reference that several payments share identifies none of these payments.
  */
 const REFERENCES = `

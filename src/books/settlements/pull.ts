@@ -8,7 +8,8 @@ export type NotStored = Map<string, { events: number; amount: Paise }>
 
 /**
  * The data that a pull collects in addition to the lines. `orders` lists the order of each line below the header.
- * `notStored` contains the omitted events, and `rests` their sums by the UTR of the payout that contains the events.
+ * `notStored` contains the omitted events, and `rests` the sums of these events by the UTR of the payout that contains
+ * the events.
  */
 export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, PulledRest> }
 

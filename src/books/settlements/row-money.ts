@@ -74,7 +74,7 @@ export function rowMoneyReader({ columns }: Layout) {
   function share({ amount, gross, fee, tax }: Stated): Stored | string {
     const isAbove = [fee, tax].some((one) => one !== undefined && one.paise >= 0 && !isZero(one))
     // The fee is ambiguous: files with signs write the fee of a debit without a sign, so the bank may have charged or
-    // refunded the fee. Only the gross amount shows which.
+    // refunded the fee. Only the gross amount shows whether the fee was charged or refunded.
     const isOpen = hasSigns && amount < 0 && isAbove
     if (isOpen && gross === undefined)
       return `${called(fee && !isZero(fee) ? 'fee' : 'tax')} of a debit may be charged or refunded: name the column of the gross amount, --column gross=…`

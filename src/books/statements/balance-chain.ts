@@ -65,9 +65,9 @@ export function createBalanceChain() {
     },
 
     /**
-     * Returns the errors, or the balances and days of the complete file. Returns neither if a line lacks a balance,
-     * because nothing is proved without every balance. `seen` contains the balances that the operator entered, which
-     * decide between several possible readings.
+     * Returns the errors, or the balances and days of the complete file. Returns neither errors nor balances if a line
+     * lacks a balance, because only a complete series of balances proves that the file is complete. `seen` contains the
+     * balances that the operator entered, which decide between several possible readings.
      */
     end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { errors: LineError[]; proved?: Proved } {
       closeDay()
@@ -166,7 +166,7 @@ function chainOf(lines: readonly Entry[], sign: Paise): Chain | undefined {
 
 /**
  * Returns the chain of the file's first lines in file order. If their amounts add up to 0, no earlier line determines
- * the starting balance, and a starting balance other than the file's own could hide a missing line below.
+ * the starting balance, and a wrong starting balance could hide that a line is missing below.
  */
 function asWritten(lines: readonly Entry[], { oldestFirst }: Reading, { begins, ends }: Chain): Chain {
   if (begins !== ends) return { begins, ends }

@@ -45,9 +45,9 @@ export type ImportingStatement = {
 }
 
 /**
- * `kept` is the number of stored lines. The days from `coversFrom` to `coversTo` are covered: a payout that is expected
- * on a covered day and matches no line was not received. `coversTo` is null if no day is covered. `proved` is undefined
- * if a line lacks a balance.
+ * `kept` is the number of stored lines. The days from `coversFrom` to `coversTo` are covered, which means that a payout
+ * expected on such a day was not received if the payout matches no line. `coversTo` is null if no day is covered.
+ * `proved` is undefined if a line lacks a balance.
  */
 export type ImportedStatement = {
   /** The number with which the operator can undo the import. */

@@ -54,8 +54,9 @@ const ARRIVES_WITHIN = 3
 
 /**
  * Decides which payouts one bank account received. A line belongs to a payout only if the line contains the payout's
- * whole reference; the amount alone never suffices. A line that names several payouts is expected to be their sum.
- * `coveredFor` returns the days on which the statements contain every line that may match the payout.
+ * whole reference; the amount alone never suffices. The amount of a line that names several payouts is expected to be
+ * the sum of these payouts. `coveredFor` returns the days on which the statements contain every line that may match the
+ * payout.
  */
 export function judgeArrivals<P extends AwaitedPayout>(
   payouts: readonly P[],
@@ -89,7 +90,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const named = linesOf.get(payout) ?? []
     if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
     const nothing = { arrivedOn: null, credited: null, difference: null, statement: null }
-    // Deductions may exceed the payments in a payout. The acquirer then transfers nothing, so no credit is expected.
+    // If deductions exceed the payments in a payout, the acquirer transfers nothing, so no credit is expected.
     if (payout.expected <= 0) return { ...nothing, arrival: 'not known' }
     const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
     const ofAmount = unnamed.get(String(payout.expected)) ?? []

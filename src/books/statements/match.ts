@@ -22,8 +22,8 @@ export type Credit = {
 export type LineNumber = { importId: number; line: number }
 
 /**
- * Locks a stored credit, and combines it with the references that all imports of the same file contain for it. Returns
- * undefined if no credit is stored at this place.
+ * Locks a stored credit, and returns the credit with the references that all imports of the same file contain for the
+ * credit. Returns undefined if no credit is stored for this line.
  */
 export async function lockCredit(client: Queryable, place: LineNumber): Promise<Credit | undefined> {
   const rows = await lockCopies(client, place)

@@ -5,8 +5,8 @@ import type { Snapshot } from '../reconciliation/snapshot.ts'
 import type { BankLine } from './judge-arrivals.ts'
 
 /**
- * A bank account: the merchants whose payouts are paid into it, and the acquirer account that pays into it, null for
- * all acquirer accounts.
+ * A bank account, described by the merchants whose payouts the bank account receives, and by the acquirer account that
+ * pays into the bank account. `account` is null for all acquirer accounts.
  */
 export type AccountOf = { mids: string[]; account: string | null }
 

@@ -3,7 +3,10 @@
  * references 12 digits, which some banks pad with zeros to 16. The length alone does not identify the kind of transfer.
  */
 
-/** Normalizes a reference for comparison, because banks print it in upper or lower case and may pad it with zeros. */
+/**
+ * Normalizes a reference for comparison, because banks print the same reference in upper or lower case, and with or
+ * without leading zeros.
+ */
 export const comparable = (reference: string) => reference.toUpperCase().replace(/^0+/, '')
 
 /**

@@ -27,7 +27,7 @@ function textOf(code) {
 }
 
 // Stores the chosen tab under the name of the property in which the tabs differ, such as the language, and selects the
-// same tab in every group that has it. A browser may forbid the storage.
+// same tab in every group that contains the tab. A browser may forbid the storage.
 function stored(name) {
   try {
     return localStorage.getItem(name)
@@ -101,7 +101,7 @@ function loadIndex() {
           boost: { title: 5, heading: 4 },
           prefix: true,
           fuzzy: (term) => (term.length > 4 ? 0.2 : false),
-          // Ranks the beginning of a chapter higher, because it introduces the subject that the sections detail.
+          // Ranks the beginning of a chapter higher, because the beginning introduces the subject of the whole chapter.
           boostDocument: (url) => (url.includes('#') ? 1 : 1.8),
           weights: { prefix: 0.5, fuzzy: 0.2 },
         },
@@ -132,7 +132,10 @@ async function search() {
   }
 }
 
-/** Returns the sections that contain every word. If few sections do, sections that contain some of the words follow. */
+/**
+ * Returns the sections that contain every word. If few sections contain every word, sections that contain some of the
+ * words follow.
+ */
 function resultsOf(index, query) {
   const withAll = index.search(query, { combineWith: 'AND' })
   if (withAll.length > RESULTS / 2) return withAll

@@ -94,8 +94,8 @@ export function splitAccountName(name: string): { acquirer: string; account: str
 }
 
 /**
- * Reads the settings of the account `name` from the `NAME=value` lines in `text`. Each NAME is that of an environment
- * variable. Throws an Error whose message is for the operator and contains no value.
+ * Reads the settings of the account `name` from the `NAME=value` lines in `text`. Each NAME is the name of an
+ * environment variable. Throws an Error whose message is for the operator and contains no value.
  */
 export function readAccount(name: string, text: string, service: Service): Account {
   const { acquirer, account } = splitAccountName(name)

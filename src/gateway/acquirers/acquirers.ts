@@ -37,7 +37,10 @@ export const statusCheckRulesOf = (account: string): StatusCheckRules | undefine
 export const settledReader = ({ name, settings }: AcquirerAccount, http: HttpClient): ReadSettled | undefined =>
   acquirerOf(name)?.settled?.(settings, http)
 
-/** An acquirer account. `accountName` formats its name. `settings` contains this acquirer's settings only. */
+/**
+ * An acquirer account. `accountName` formats the name of the account. `settings` contains only the settings for this
+ * acquirer.
+ */
 export type AcquirerAccount = {
   name: string
   settings: AcquirerSettings

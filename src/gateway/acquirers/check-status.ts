@@ -15,8 +15,8 @@ type Recording = { reports: Reports; now: () => Date }
 
 /**
  * Checks an order's payments at its acquirer and records them. Returns undefined if no payment has a final status;
- * otherwise the result of the first payment that changed something, or of the last payment if none did. After an
- * unreadable response, the order stays open. A failed call rejects with an AcquirerError.
+ * otherwise the result of the first payment that changed something, or of the last payment if no payment changed
+ * anything. After an unreadable response, the order stays open. A failed call rejects with an AcquirerError.
  */
 export async function checkAtAcquirer(
   order: LinkedOrder,
@@ -42,8 +42,8 @@ export async function checkAtAcquirer(
 }
 
 /**
- * Whether a failed status check may have reached the order at the acquirer. A 429 or a failed login means that the
- * check did not reach the order.
+ * Whether the acquirer may have processed a failed status check. A 429 or a failed login means that the acquirer did
+ * not process the check.
  */
 export const reachedAcquirer = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
 

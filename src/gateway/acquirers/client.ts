@@ -16,7 +16,7 @@ export type AcquirerClient = {
   /**
    * Creates a link for an intent and checks the link with `readPaymentLink`. `id` is the merchant's identifier at the
    * acquirer. The link pays one of `payees`, returned as `payeeVpa`. A rejection has `isUndone` if certainly no link
-   * was created, and `unsureLink` if a link may exist that can be closed.
+   * was created, and `unsureLink` if the call may have created a link and the service can close this link.
    */
   createLink: (
     intent: Intent,
@@ -49,8 +49,8 @@ export type AcquirerClient = {
   /** Resolves if the acquirer accepts the account's credentials. The call changes nothing at the acquirer. */
   check: (signal?: AbortSignal) => Promise<void>
   /**
-   * Whether the acquirer recognises a repeated refund by its `ourRefundId`. If not, the service sends a refund at most
-   * once.
+   * Whether the acquirer recognises a repeated refund by its `ourRefundId`. If the acquirer does not, the service sends
+   * each refund at most once.
    */
   repeatsRefunds?: boolean | undefined
 }

@@ -71,7 +71,7 @@ export function throwUnsure(error: unknown): never {
   throw error
 }
 
-/** Returns `text` only if it is short and plain: the text comes from outside and is written to the log. */
+/** Returns `text` only if the text is short and plain: the text comes from outside and is written to the log. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }

@@ -24,7 +24,7 @@ export type NotificationDependencies = {
 
 /**
  * Content of a notification. An unauthenticated notification only names an order or a refund, and the service then
- * checks its status.
+ * checks the status of the order or refund.
  */
 export type Notification =
   | { payment: PaymentReport }

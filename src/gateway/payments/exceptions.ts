@@ -60,7 +60,7 @@ export type BoundedExceptions = ReturnType<typeof createBoundedExceptions>
 
 /**
  * Largest number of combinations of account, merchant and kind whose counts are cached. Beyond this number, the cache
- * is emptied and all are counted again.
+ * is emptied and all combinations are counted again.
  */
 const REMEMBERED = 10_000
 

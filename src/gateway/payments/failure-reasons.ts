@@ -18,7 +18,7 @@ export const FAILURE_REASONS = [
 
 export type FailureReason = (typeof FAILURE_REASONS)[number]
 
-/** `code` is the reported bank code, unchanged; undefined if none was reported. */
+/** `code` is the reported bank code, unchanged; undefined if no code was reported. */
 export type PaymentFailure = { reason: FailureReason; code?: string | undefined }
 
 /**

@@ -138,7 +138,7 @@ async function saveLines(
   await client.query('analyze daily_report')
 }
 
-/** `isUnderWay` is whether the code of a failed attempt indicates that the attempt may still succeed. */
+/** `isUnderWay` is true if the code of a failed attempt indicates that the attempt may still succeed. */
 type Line = PaymentReport & { line: number; isUnderWay: boolean }
 
 type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {

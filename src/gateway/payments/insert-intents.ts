@@ -8,7 +8,7 @@ import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
 import { firstStatusCheck } from './status-checks.ts'
 
-/** Largest number of rows in a batch. The next requests wait for a batch, which takes a few milliseconds. */
+/** Largest number of rows in a batch. Later requests wait until a batch is stored, which takes a few milliseconds. */
 const BATCH_ROWS = 200
 /** Number of retries after a deadlock, which is possible if two statements insert the same keys in different orders. */
 const DEADLOCK_RETRIES = 5

@@ -87,7 +87,7 @@ export function createIntents(
       return (await findEarlier(intent)) ?? { rejected: 'order id exists' }
     },
 
-    /** Whether exactly this intent is stored, as opposed to another intent with the same merchantOrderId. */
+    /** Whether this intent itself is stored, instead of another intent with the same merchantOrderId. */
     async isStored({ mid, orderId }: Intent): Promise<boolean> {
       const stored = 'select from payment_intents where mid = $1 and order_id = $2'
       return (await requests.query(stored, [mid, orderId])).rowCount === 1

@@ -39,7 +39,8 @@ export type PaymentNames = { id: string; txnId?: string | undefined }
 
 /**
  * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` if the reference was unknown or
- * belonged to another payment. In the second form, `bankReference` is the bank's reference as soon as it is known.
+ * belonged to another payment. If `utr` is the `id`, `bankReference` is the bank's reference as soon as the reference
+ * is known.
  */
 export type StoredPayment = {
   utr: string
@@ -67,7 +68,10 @@ function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: Stor
 export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
   utr !== undefined && [stored.utr, stored.bankReference].includes(utr)
 
-/** Whether a report is certainly about another payment. If either side has no id, the references are compared. */
+/**
+ * Whether a report is certainly about another payment. If the report or the stored payment has no id, the references
+ * are compared.
+ */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
   if (names !== undefined && stored.id !== null) return true
   return utr !== undefined && referenceOf(stored) !== undefined
@@ -124,7 +128,7 @@ export type Verdict =
   | { verdict: 'failed attempt'; over: boolean }
   /** A failed attempt beyond the largest number that is stored for an order. The attempt is only counted. */
   | { verdict: 'surplus attempt' }
-  /** `of` is the stored payment that a repeated success is about; undefined if the payment is uncertain. */
+  /** `of` is the stored payment that a repeated success is about; undefined if the payment cannot be identified. */
   | { verdict: 'repeat'; of?: StoredPayment | undefined }
   | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'> }
   /** A second payment of a paid order. `stored` is the stored payment if this payment was already reported. */

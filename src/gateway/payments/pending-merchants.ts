@@ -4,8 +4,9 @@ import { prepared } from '../../platform/db/prepared.ts'
 /** A merchant with pending jobs at an acquirer account. */
 export type PendingMerchant = { acquirer: string; mid: string }
 
-// The inner order makes PostgreSQL read the index of scheduled times. PostgreSQL's statistics lag behind the clock, so
-// without this order PostgreSQL would expect every scheduled row to be pending, and read the whole index of merchants.
+// The inner `order by` makes PostgreSQL read the index of scheduled times. PostgreSQL's statistics lag behind the
+// clock, so without this order PostgreSQL would expect every scheduled row to be pending, and read the whole index of
+// merchants.
 const findPending = (table: string, dueAt: string) =>
   `select acquirer, mid
      from (select acquirer, mid, ${dueAt} as due_at from ${table} where ${dueAt} <= $1 order by ${dueAt}) due

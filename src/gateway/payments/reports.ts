@@ -320,8 +320,9 @@ const COUNT_ATTEMPTS = prepared(
 const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.query(statement)).rowCount === 1
 
 /**
- * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the
- * reference. Returns the UTR under which the payment is stored; undefined if both are already used.
+ * Stores a payment under its bank reference, or under the acquirer's id if another payment to the merchant has the
+ * reference. Returns the UTR under which the payment is stored; undefined if reference and id are both used by other
+ * payments.
  */
 async function storePayment(
   db: Queryable,

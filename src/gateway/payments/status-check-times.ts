@@ -42,9 +42,9 @@ export type StatusCheckState = {
 }
 
 /**
- * Whether the status may be checked now because a caller waits for the order's outcome. `cameBackAt` is when its
- * customer returned from an app to the pay page: if the customer returned after the last check, only the acquirer's
- * pause must have passed. The last check is reserved for the time after the order's expiry.
+ * Whether the status may be checked now because a caller waits for the order's outcome. `cameBackAt` is the time at
+ * which the customer returned from an app to the pay page: if the customer returned after the last check, only the
+ * acquirer's pause must have passed. The last check is reserved for the time after the order's expiry.
  */
 export function mayCheckStatus(
   { statusChecks, createdAt, statusCheckedAt, dueAt, expiresAt }: StatusCheckState & { expiresAt: Date },

@@ -20,9 +20,9 @@ const AGAIN_MS = 5 * MINUTE_MS
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Searches once a minute for payments whose UTR has paid an order of another merchant, and stores an exception for
- * each. Recording a payment cannot include this search, because neither of two concurrent payments would see the other.
- * `onException` is called once for each new exception.
+ * Searches once a minute for payments whose UTR has paid an order of another merchant, and stores an exception for each
+ * such payment. Recording a payment cannot include this search, because two concurrent transactions would not see each
+ * other's payments. `onException` is called once for each new exception.
  */
 export function comparisonJobs(
   db: Queryable,

@@ -40,8 +40,8 @@ export async function storeAcquirerRefund(
     )
     if (known[0]) return known[0]
     const { rows: payments } = await client.query<{ utr: string }>(
-      // A refund without an identifier of its payment belongs to the order's own payment. Nulls sort last, so that a
-      // payment with the reported id takes precedence.
+      // A refund without an identifier of its payment belongs to the order's own payment. Nulls are sorted last, so
+      // that a payment with the reported id takes precedence.
       `select utr
          from payments
         where mid = $1 and order_id = $2

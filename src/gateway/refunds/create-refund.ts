@@ -75,8 +75,8 @@ export async function createRefund(
 }
 
 /**
- * Finds the refund of an equal earlier request: a request with the same order, the same amount (or none) and the same
- * note (unless erased).
+ * Finds the refund of an equal earlier request: a request for the same order with the same amount, or also without an
+ * amount, and with the same note. An erased note is not compared.
  */
 async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
   if (request.refundId === undefined) return undefined

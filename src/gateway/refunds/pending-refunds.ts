@@ -86,7 +86,7 @@ export function createPendingRefunds(db: Database) {
     },
 
     /**
-     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because the
+     * Marks a refund as sent, before the request is sent. Returns false if the refund must not be sent, because the
      * refund is final, or because the refund was sent before and `mayRepeat` is false.
      */
     async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {

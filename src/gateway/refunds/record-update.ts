@@ -157,7 +157,8 @@ async function judge(
 
 /**
  * Whether an update is about another refund. Identifiers are compared case-insensitively, because no acquirer promises
- * to preserve the case of the service's ids, and Setu's own are ULIDs, in which case has no meaning.
+ * to preserve the case of the service's ids, and Setu's own ids are ULIDs, in which upper and lower case are
+ * equivalent.
  */
 function differs(update: RefundUpdate, refund: Refund): boolean {
   const isOther = (reported: string | undefined, known: string | null) =>

@@ -53,14 +53,16 @@ export type RefundUpdate = {
   amount?: Paise | undefined
   ourRefundId?: string | undefined
   orderId?: string | undefined
-  /** The acquirer's identifiers: `merchantId` for the merchant, `id` for the refund. */
+  /** The acquirer's identifier for the merchant. */
   merchantId?: string | undefined
+  /** The acquirer's identifier for the refund. */
   id?: string | undefined
   /** The bank's reference for the refund; may be empty. */
   reference: string
   reason?: string | undefined
-  /** The refunded payment's UTR and the payment's identifiers at the acquirer; undefined if not reported. */
+  /** The refunded payment's UTR; undefined if the update contains no UTR. */
   utr?: string | undefined
+  /** The refunded payment's identifiers at the acquirer; undefined if the update contains no such identifier. */
   payment?: PaymentNames | undefined
   /** True for a refund that the acquirer has initiated. `orderId`, `id` and `amount` are then defined. */
   acquirerInitiated?: true | undefined

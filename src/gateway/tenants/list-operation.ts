@@ -155,8 +155,8 @@ async function sendList(
   const lines = await lists.short(list, range, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
-  // Each caller may read one long list at a time, and all callers together a few lists, so that slow readers leave
-  // connections for other callers.
+  // Each caller may read one long list at a time, and all callers together a few lists, so that connections remain
+  // available to other callers.
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
   if (longReaders.size >= limits.lists.concurrentLong) throw unavailable()

@@ -17,11 +17,9 @@ export type Merchant = {
   acquirer: string
   /** The merchant's identifier at the acquirer; null if none is set. */
   acquirerMerchantId: string | null
-  /**
-   * The account from which a link is requested if `acquirer` has certainly created no link, and the merchant's
-   * identifier at this account.
-   */
+  /** The account from which a link is requested if `acquirer` has certainly created no link. */
   fallbackAcquirer: string | null
+  /** The merchant's identifier at the fallback acquirer; null if none is set. */
   fallbackAcquirerMerchantId: string | null
   /**
    * Format of amounts and telephone numbers in requests: `strict` means the format that the interface defines, and

@@ -125,7 +125,7 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     metrics.delivery(kind, delivered ? 'delivered' : rejected ? 'refused address' : 'failed')
     const mayRequestPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayRequestPause ? result.retryAfterSeconds : undefined
-    // A store redirects a return-URL callback even if the store's own call of checkPaymentStatus failed, so no response
+    // A store redirects a return-URL callback even if the store's own call to checkPaymentStatus failed, so no response
     // stops the retries. An address that is not allowed stops the retries, because a store does not move from a private
     // to a public network within the days of the schedule.
     const isLast = kind === 'webhook' ? delivered : rejected

@@ -42,7 +42,7 @@ export type Attempt = {
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
 /**
- * Pending deliveries, shared by any number of instances. Every statement except the statement of findPending selects
+ * Pending deliveries, shared by any number of instances. Every statement except the statement in findPending selects
  * one mid.
  */
 export function createDeliveries(db: Database) {

@@ -18,10 +18,9 @@ export type PaymentEvent = {
   amount: number
   /** The UTR of a payment, or the reference of a refund. */
   utr: string | null
-  /**
-   * The service's identifier for the refund, and below it the merchant's identifier; both are null for a payment event.
-   */
+  /** The service's identifier for the refund; null for a payment event. */
   ourRefundId: string | null
+  /** The merchant's identifier for the refund; null for a payment event. */
   refundId: string | null
   /** Failure reason of the refund or of the last payment attempt. */
   reason: string | null

@@ -64,8 +64,8 @@ type CommandDefinition<S extends z.ZodObject, C = Context> = {
 }
 
 /**
- * Definition of a command that changes data. The functions in `audited` replace, in the audit, flag values that may
- * contain a secret or customer data.
+ * Definition of a command that changes data. The audit stores the results of the functions in `audited` instead of flag
+ * values that may contain a secret or customer data.
  */
 type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>

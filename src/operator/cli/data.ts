@@ -71,7 +71,7 @@ type Views<R, C extends string> = {
   words?: (row: R) => Partial<Row<C>>
   /** Formats a row as one line of text, for tables that are too wide for a terminal. */
   line?: (row: R) => string
-  /** Returns the last row of the text output, such as a total. The writer calls it after all other rows. */
+  /** Returns the last row of the text output, such as a total. The writer calls this function after all other rows. */
   last?: () => Partial<Row<C>>
 }
 

@@ -10,7 +10,7 @@ export const DAYS_USAGE = '--from DAY --to DAY | --month YYYY-MM'
 
 type TypedDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
 
-/** Reports contradictory days as an issue. Used in `superRefine` of a schema with DAYS. */
+/** Reports contradictory days as an issue. A schema with DAYS calls this function in `superRefine`. */
 export function inOrder({ from, to, month }: TypedDays, context: { addIssue: (message: string) => void }): void {
   if (month !== undefined && (from !== undefined || to !== undefined))
     context.addIssue('give either --month, or --from and --to')

@@ -106,7 +106,7 @@ const paymentTable = (found: PaymentHistory[], now: Date) =>
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
 
-/** Returns the settlements with the UTR that the history of the found payment does not contain. */
+/** Returns those settlements with the UTR that are missing from the history of the found payment. */
 function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
   const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))

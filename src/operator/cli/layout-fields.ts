@@ -107,8 +107,8 @@ function errorOf(layout: Layout): string | undefined {
 }
 
 /**
- * One kind of file. `several` lists columns that may be repeated. Each list in `required` contains columns of which the
- * layout needs one.
+ * One kind of file. `several` lists columns that may be repeated. Each list in `required` contains alternative columns,
+ * and the layout needs at least one column from each list.
  */
 type Kind = Record<'known' | 'several' | 'statuses', readonly string[]> & {
   required: readonly (readonly string[])[]

@@ -65,8 +65,8 @@ export const paymentCommands = [
         throw new CommandError(`--paid-at ${toIstTime(paidAt)} is impossible: ${created}`)
       }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
-      // Any other contradiction is the operator's typing error, not a report from the bank. Storing it as an exception
-      // would unbalance the reconciliation.
+      // Any other contradiction is the operator's typing error, not a report from the bank. Storing such an error as an
+      // exception would unbalance the reconciliation.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { source: 'operator' as const, now: () => now, person, note, saves }
       const recorded = await createReports(db).record(report, source)

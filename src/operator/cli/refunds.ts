@@ -126,7 +126,7 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   }
   const ended = await createRefundUpdates(db).record(before, update, person, now)
   const refund = ended?.refund as Refund
-  // If nothing has changed, another operator or the acquirer has set the final status in the meantime.
+  // If this command has changed nothing, another operator or the acquirer has set the final status in the meantime.
   if (!ended?.changed) rejectFinal(refund)
   return {
     data: shownRefund(refund),

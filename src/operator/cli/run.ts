@@ -98,8 +98,8 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `using ${nameDatabase(url)}`)
-  // Drops the pool's warning about a lost connection, because the query on that connection fails too and `main` reports
-  // its error.
+  // Drops the pool's warning about a lost connection, because the query on that connection also fails, and `main`
+  // reports the error from the query.
   const log = { warn: () => undefined }
   // Queries have no time limit, because an import may take minutes and the operator can press Ctrl-C. The import of a
   // daily transaction report needs nine connections: one for the file and eight for its lines. Other commands need

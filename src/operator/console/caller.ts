@@ -14,8 +14,8 @@ const FORWARDING = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 /**
  * Returns a check for callers. If a password is set, the caller must send the password. Otherwise, no proxy may have
  * forwarded the request, and its host must be allowed, or be a local name such as localhost in a request from this
- * machine. Any other name may belong to a website that points the name at this address, to read the page through a
- * visitor's browser (DNS rebinding).
+ * machine. Any other host name may belong to an attacker's website, which points the name at this address to read the
+ * page through a visitor's browser (DNS rebinding).
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
   const passwordHash = password === undefined ? undefined : hashSecret(password)

@@ -22,7 +22,7 @@ type Stage = {
  * newest first, one statement at a time, because the database needs seconds to count many orders.
  */
 export function createDayCounts({ countByHour, log, now, elapsedMs = () => performance.now(), limits }: Stage) {
-  // Returns stale counts until new counts are ready.
+  // The cache returns stale counts until new counts are ready.
   const remembered = new LRUCache<number, OrderCounts[]>({
     max: 2 * limits.days,
     perf: { now: elapsedMs },

@@ -23,11 +23,9 @@ export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
   now: Date
-  /**
-   * Counts for each hour of today so far, oldest first. `days` has the counts for each of the last days, including
-   * today.
-   */
+  /** Counts for each hour of today so far, oldest first. */
   hours: readonly Counted[]
+  /** Counts for each of the last days, including today. */
   days: readonly Counted[]
   /** Whether the last count of orders failed. The next refresh counts again. */
   failed: boolean

@@ -26,7 +26,7 @@ begin
 end
 $$;
 
--- Waits until an earlier run that was killed has ended, because the server may still be copying the last table of that run.
+-- Waits for the server, which may still be copying the last table of an earlier run whose client was killed.
 select pg_advisory_lock(hashtext('upi_service spread'));
 
 -- Sets database settings that apply to every connection.

@@ -180,8 +180,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
   })
 
-  // Caches the child metrics, because prom-client builds strings to find a child by its labels. Routes and statuses
-  // have few combinations.
+  // Caches the child metrics, because prom-client builds strings to find a child by its labels. The cache stays small,
+  // because routes and statuses have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,

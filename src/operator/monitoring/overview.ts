@@ -26,7 +26,7 @@ type OldestException = {
   receivedAt: Date
 }
 
-/** A webhook endpoint that fails, is late, or that the service has disabled. */
+/** A webhook endpoint that is failing, is late, or was disabled by the service. */
 export type OverdueWebhook = {
   mid: string
   endpointId: string

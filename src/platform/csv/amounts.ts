@@ -43,8 +43,8 @@ export function readUnits(written: string): Units | undefined {
   const [plain, rupees = '', rest = ''] = PLAIN.exec(written) ?? []
   if (plain !== undefined) return { paise: Number(rupees + rest.padEnd(2, '0')), parts: 0 }
   const text = written
-    // Replaces no-break and thin spaces with commas, because these spaces separate groups of digits. An ordinary space
-    // does not.
+    // Replaces no-break and thin spaces with commas, because these spaces separate groups of digits. Ordinary spaces do
+    // not separate groups.
     .replace(/(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{2,3}(?!\d))/g, ',')
     .replace(/\s+/g, ' ')
     .replace(/[−–—]/g, '-')
@@ -148,7 +148,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
 
   const errorOf = (...sums: RowAmount[]) => (sums.some(({ error }) => error === LARGE_RULE) ? LARGE : WRONG)
 
-  /** Returns the amount of a debit. Its sign must be that of the file's first debit. */
+  /** Returns the amount of a debit. The sign of the amount must be the same as the sign of the file's first debit. */
   function debited(units: Units, line: number): RowAmount {
     if (isZero(units)) return { units }
     const isNegative = units.paise < 0

@@ -43,8 +43,9 @@ export type Batch = { rows: string; rowCount: number; lineCount: number; errors:
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, errors: [], isLast: false })
 
 /**
- * Passes the file to `store` batch by batch; `store` returns further errors, of any line so far. If a line is invalid,
- * throws a CsvFileError after the last line, and the caller must roll back everything that was stored.
+ * Passes the file to `store` batch by batch; `store` returns further errors, which may concern any line read so far. If
+ * a line is invalid, throws a CsvFileError after the last line, and the caller must roll back everything that was
+ * stored.
  */
 export async function storeBatches(
   csv: Readable,
@@ -178,7 +179,8 @@ function readRecords(
     trim,
     // Lines of a bank's file may end with CR LF, LF or CR, even within one file.
     ...(trim && { record_delimiter: ['\r\n', '\n', '\r'] }),
-    // A record with another number of fields and a stray quote are errors in their line and do not stop the parser.
+    // A record with a wrong number of fields or with a stray quote is an error in one line, and does not stop the
+    // parser.
     relax_column_count: true,
     relax_quotes: true,
     max_record_size: MAX_RECORD_BYTES,

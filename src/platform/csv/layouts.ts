@@ -19,7 +19,7 @@ export type Layout = {
    * row.
    */
   statuses: Partial<Record<string, string[]>>
-  /** The merchant of every row, if the file has no column for it. */
+  /** The merchant of every row, if the file has no column for the merchant. */
   mid: string | null
 }
 
@@ -63,8 +63,8 @@ export const isOfPayments = ({ columns }: Pick<Layout, 'columns'>) => columns.so
 export const isOfStatements = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'day')
 
 /**
- * Returns parsers that convert the fields in a bank's file to the service's fields. Each returns undefined for a field
- * that violates its rule.
+ * Returns parsers that convert the fields in a bank's file to the service's fields. Each parser returns undefined for a
+ * field that violates the parser's rule.
  */
 export function fieldReaders({ date, statuses }: Layout) {
   const readTime = timeReader(date) ?? (() => undefined)

@@ -9,7 +9,7 @@ import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from
 import type { Queryable } from './pool.ts'
 import { runFile } from './statements.ts'
 
-// The folder `migrations` is three levels above this file, and in the bundle, dist, one level above.
+// The folder `migrations` is three levels above this file. In the bundle, dist, the folder is one level above.
 const FOLDER = ['../../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string

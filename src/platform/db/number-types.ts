@@ -5,7 +5,7 @@ const { DATE, INT8, NUMERIC } = pg.types.builtins
 /**
  * Column parsers for every connection. An int8, such as an amount in paise or a count, becomes a number; a value beyond
  * 2^53 is an error, because a number would lose digits. A numeric is an error, because the statement lacks a cast for
- * its sum or quotient. A date stays text, `YYYY-MM-DD`, because it has no time zone.
+ * its sum or quotient. A date stays text, `YYYY-MM-DD`, because a date has no time zone.
  */
 export const NUMBER_TYPES: pg.CustomTypesConfig = {
   getTypeParser(type: number, format?: 'text' | 'binary') {

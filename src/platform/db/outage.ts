@@ -1,4 +1,4 @@
-/** Error codes (SQLSTATE) under the names in PostgreSQL's documentation, appendix A. */
+/** Error codes (SQLSTATE) under their names in appendix A of PostgreSQL's documentation. */
 export const INVALID_PASSWORD = '28P01'
 export const DEADLOCK_DETECTED = '40P01'
 export const FOREIGN_KEY_VIOLATION = '23503'
@@ -74,7 +74,7 @@ export const LOST_COMMIT = 'failed to commit transaction on'
 const OUTAGE_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
-/** A cluster's messages about an unreachable node. Their code, XX000, is that of every internal error. */
+/** A cluster's messages about an unreachable node. The messages have the code XX000, as every internal error has. */
 const NODE_MESSAGES =
   /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down|terminating connection)/
 

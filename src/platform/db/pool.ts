@@ -100,7 +100,7 @@ export function createPools(
 }
 
 /**
- * Closes all idle connections when a statement gets no response: most likely the other connections are dead too, and a
+ * Closes all idle connections when a statement gets no response, because the idle connections are probably dead, and a
  * request on a dead connection would wait for the whole time-out.
  */
 function closeIdleOnSilence(pool: pg.Pool) {

@@ -128,9 +128,9 @@ const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]
 /**
  * Marks two errors that JSON.parse hides. The first error is a repeated name, for which JSON.parse returns the last
  * value: if a merchant's server builds JSON without escaping, a customer's name could replace the amount. The second
- * error is a number that JSON.parse rounds, such as 199.99999999999999999 to 200. Such a number becomes NaN, which
- * every field rejects. Only members of the outermost object are fields. `text` must be valid JSON. Throws a Failure for
- * too many fields.
+ * error is a number that JSON.parse rounds, such as 199.99999999999999999 to 200. Such a number becomes NaN, a value
+ * that every field rejects. Only members of the outermost object are fields. `text` must be valid JSON. Throws a
+ * Failure for too many fields.
  */
 function markInvalidFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()

@@ -29,8 +29,8 @@ export type Response<Result> = {
 }
 
 /**
- * `name` is the schema's name in the OpenAPI document, `example` a form body; `jsonExample` is set if the JSON body
- * differs.
+ * `name` is the schema's name in the OpenAPI document, `example` a form body; `jsonExample` is set if the example of a
+ * JSON body differs.
  */
 type Body<Schema extends z.ZodObject> = {
   name: string

@@ -6,8 +6,8 @@ import type { Limits } from '../../limits.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Requests to the route wait while the database is briefly unavailable, because their callers treat a 503 as a
-     * final result.
+     * Requests to the route wait while the database is briefly unavailable, because the callers of the route treat a
+     * 503 as a final result.
      */
     waitsForDatabase?: true
   }

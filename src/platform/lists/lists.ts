@@ -27,7 +27,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
 
     /**
      * Returns the lines for `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Returns
-     * undefined for more than `most` lines. Sends a single statement, whereas `long` needs seven round trips.
+     * undefined for more than `most` lines. `short` sends a single statement, whereas `long` needs seven round trips.
      */
     async short(list: List, { mid, from, until }: Range, most: number): Promise<string[] | undefined> {
       const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }

@@ -19,7 +19,7 @@ export type Resolve = (name: string, signal: AbortSignal) => Promise<string[]>
  * two names with unresponsive name servers would block every other look-up, such as the look-up of the database's name.
  */
 export const resolve: Resolve = async (name, signal) => {
-  // localhost is not looked up (RFC 6761). A call is sent only if both addresses are allowed.
+  // localhost is not looked up (RFC 6761). A call to localhost is sent only if both addresses are allowed.
   if (/(^|\.)localhost\.?$/.test(name)) return ['127.0.0.1', '::1']
   // Each look-up gets its own resolver, which can be cancelled without the other look-ups. Creating a resolver is
   // cheap.

@@ -90,8 +90,8 @@ const STORED = [
 
 export const cashfreeNotifications = ({ account, notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
-  // Notifications are accepted at any age, because Cashfree does not document whether a retry has a new time, and a
-  // repeated notification changes nothing.
+  // Accepts notifications of any age, because Cashfree does not document whether a retry has a new time. A repeated
+  // notification changes nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers

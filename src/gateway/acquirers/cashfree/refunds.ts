@@ -23,7 +23,8 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
     const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
     const response = await request({ method: 'GET', path }, signal, [200, 404])
     if (response.status === 200) return updateOf(response, order)
-    // Only Cashfree's own 404, which has a code, means that the refund is unknown; a proxy may return 404 too.
+    // Only a 404 with one of Cashfree's own codes means that the refund is unknown, because a proxy may also return
+    // 404.
     if (codeOf(response) !== undefined) return undefined
     throw notBelieved(response, "Cashfree's 404 is not in its own format: check CASHFREE_API_URL")
   }

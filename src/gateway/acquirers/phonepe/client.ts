@@ -154,7 +154,7 @@ export function readPayments(
   return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
 }
 
-/** PhonePe's error codes by failure reason. Codes for cards and codes that name no cause are omitted. */
+/** PhonePe's error codes by failure reason. The list omits codes for cards and codes that name no cause. */
 const CODES: Partial<Record<FailureReason, string>> = {
   wrong_pin: 'INVALID_MPIN',
   pin_tries_exceeded: 'MPIN_LIMIT_BREACHED',
@@ -173,8 +173,8 @@ const CODES: Partial<Record<FailureReason, string>> = {
 }
 
 /**
- * NPCI's code is the detailed code, or its part before the first `_`, as in `U16_NPCI_TXNRISK`. PhonePe's own code is
- * used if that code names a cause.
+ * NPCI's code is the detailed code, or its part before the first `_`, as in `U16_NPCI_TXNRISK`. PhonePe's own error
+ * code is used if PhonePe's code names a cause.
  */
 function failureOf({ errorCode, detailedErrorCode: detailed }: { errorCode?: unknown; detailedErrorCode?: unknown }) {
   const reasons = Object.entries(CODES) as [FailureReason, string][]

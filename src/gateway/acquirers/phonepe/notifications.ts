@@ -20,8 +20,8 @@ const readRefund = bodyCheck(z.object({ merchantRefundId: text(63) }))
 type Event = { payload?: Fields | null }
 
 /**
- * Reads only which order or refund changed. The body of an SHA webhook is unsigned, so the service then checks the
- * status at PhonePe.
+ * Reads only the identifier of the order or refund that changed. The body of an SHA webhook is unsigned, so the service
+ * then checks the status at PhonePe.
  */
 function readEvent(fields: Fields & Event): Notification | undefined {
   const { payload } = fields

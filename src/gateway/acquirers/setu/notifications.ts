@@ -39,7 +39,7 @@ const checkRefund = bodyCheck(RefundEvent)
 
 /** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
-  // Does not use `String()`, which would call an object's own toString, and that method may throw.
+  // Avoids `String()`, because `String()` would call an object's own toString, which may throw.
   const type = typeof fields.eventType === 'string' ? fields.eventType : ''
   if (Object.hasOwn(REFUND_EVENTS, type)) {
     const { eventType, ...refund } = checkRefund(fields)
@@ -68,8 +68,8 @@ const STORED = [
 ].filter((name) => name !== 'reason')
 
 export const setuNotifications = ({ account, notificationSecrets }: SetuSettings): Notifications => ({
-  // Setu's signature covers no time, so a copied notification stays valid forever. A repeated notification changes
-  // nothing.
+  // Setu's signature covers no time, so a copied notification stays valid forever. The copy is harmless, because a
+  // repeated notification changes nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)
