@@ -50,7 +50,7 @@ it('docker-compose.yml configures PostgreSQL connections for 8 instances and 20 
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
 
-it('docker-compose.yml mounts the current folder read-only only into ops, as the working directory of ops', () => {
+it('docker-compose.yml mounts the current folder only into ops, as a read-only working directory', () => {
   expect(COMPOSE.match(/\/files.*$/gm)).toEqual(["/files:ro']", '/files'])
   expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
 })

@@ -15,7 +15,7 @@ import {
 const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), lenientAmount(HIGHEST_MAX_RUPEES)]
 
 it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999])(
-  'the service accepts every amount up to a merchant’s maximum of %i',
+  'the service accepts every amount up to a merchant’s maximum of %i rupees',
   (max) => {
     const schema = orderAmount(max)
     const taken = Array.from(
@@ -39,7 +39,7 @@ it('the service applies the interface’s maximum amount unless another maximum 
 })
 
 it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(
-  'the service accepts a refund of %j from a merchant with the input setting `shop`',
+  'the service accepts a refund of %j rupees from a merchant with the input setting `shop`',
   (amount) => {
     expect(lenientRefund.safeParse(amount).success).toBe(true)
   },
@@ -59,7 +59,7 @@ it.each([
   '.5',
   0,
   500_000.01,
-])('the service rejects a refund of %j from a merchant with the input setting `shop`', (amount) => {
+])('the service rejects a refund of %j rupees from a merchant with the input setting `shop`', (amount) => {
   expect(lenientRefund.safeParse(amount).success).toBe(false)
 })
 
@@ -96,7 +96,7 @@ it.each([
 })
 
 it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3', '99999999999999'])(
-  'the service rejects the sum %j from an operator, because the sum could be misread',
+  'the service rejects the ambiguous or invalid sum %j from an operator',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)
   },

@@ -132,7 +132,7 @@ describe('two merchants’ acquirer accounts at one acquirer', () => {
     }
   })
 
-  it('returns 404 for a notification that one account signed about another account’s order', async () => {
+  it('returns 404 for a notification about one account’s order that is signed with another account’s secret', async () => {
     const merchant = await newMerchantOf('other')
     const orderId = await create(merchant)
     expect(await notify('acme', { orderId }, SECRETS.acme)).toBe(404)
@@ -144,7 +144,7 @@ describe('two merchants’ acquirer accounts at one acquirer', () => {
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
   })
 
-  it('labels 503 responses and failed calls by acquirer account: own, default or disabled', async () => {
+  it('metrics label 503 responses and failed calls with the kind of the acquirer account: own, default or disabled', async () => {
     const [ofOwn, ofDefault] = [await newMerchantOf('other'), await newMerchantOf('other')]
     await service.db.query(`update merchants set acquirer = 'cashfree' where mid = $1`, [ofDefault.mid])
     const failing = async ({ mid, key }: Merchant) => (await post(service.app, CREATE, intentFields(mid), key)).status

@@ -83,12 +83,12 @@ it('the service stores a Cashfree refund with an unknown status as PENDING and l
 })
 
 it.each([
-  ['text', 'refunded'],
-  ['a number', 7],
-  ['zero rupees', { refund_amount: 0 }],
-  ['larger than any order', { refund_amount: 500_000.01 }],
+  ['text instead of an object', 'refunded'],
+  ['a number instead of an object', 7],
+  ['for zero rupees', { refund_amount: 0 }],
+  ['for more than the maximum amount of an order', { refund_amount: 500_000.01 }],
 ])(
-  'the service returns 400 for a Cashfree notification and stores the notification if the refund is %s',
+  'the service returns 400 for a Cashfree notification and stores the notification if the notification’s refund is %s',
   async (_what, changes) => {
     const { orderId, second } = await paidTwice()
     const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})

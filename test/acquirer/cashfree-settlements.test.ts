@@ -183,7 +183,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     },
   )
 
-  it('identifies the settlement line for a refund by the refund’s ARN, otherwise by the event id', async () => {
+  it('identifies the settlement line for a refund by the refund’s ARN, or by the event id if the refund has no ARN', async () => {
     const refund = (arn: unknown) =>
       readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
     expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77' })
@@ -209,7 +209,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
     ['\u001b[2J', {}, '?', 200_00],
   ])(
-    'adds the event %j with the fields %j to the sums, but creates no settlement line',
+    'adds the event %j with the fields %j to the sums of events that are not stored, but creates no settlement line',
     async (type, details, kind, amount) => {
       const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
       expect(await readOne(type, { ...nothing, event_details: details })).toEqual({

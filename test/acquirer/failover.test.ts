@@ -181,7 +181,7 @@ describe('failover to the fallback acquirer', () => {
     expect((await update('cashfree,nobody')).stderr).toContain('acquirer must be one of')
   })
 
-  it('tries the fallback acquirer first for 10 s after the first acquirer is unreachable, and accepts the fallback acquirer’s notification', async () => {
+  it('tries the fallback acquirer first for 10 s after the first acquirer was unreachable, and accepts the fallback acquirer’s notification', async () => {
     const merchant = await newMerchantOf('setu', 'cashfree')
     await setu.goAway()
     const { status, body } = await create(merchant)

@@ -67,7 +67,7 @@ function knownSince({ steps }: History, { checked }: End): number {
   return moments.find(isPaidAt) ?? Number.POSITIVE_INFINITY
 }
 
-it('the service stores the same data for one payment history at Setu and Cashfree, and the status check results at PhonePe', {
+it('the service stores the same data for a payment history at Setu as at Cashfree, and at PhonePe stores the results of status checks', {
   timeout: 1_800_000,
 }, async () => {
   const seed = isGenerated() ? Math.floor(Math.random() * 2 ** 31) : 1

@@ -173,7 +173,7 @@ describe('payments whose notifications are lost', () => {
     expect(orders.every(({ recordedAt }) => recordedAt !== undefined)).toBe(true)
   })
 
-  it('never exceeds the acquirer’s limit on status checks per order, although a tenth of the checks is killed', {
+  it('never exceeds the acquirer’s limit on status checks per order, even if a tenth of the checks never finishes', {
     timeout: 900_000,
   }, async () => {
     for (const bank of [setu, cashfree]) bank.requests.length = 0

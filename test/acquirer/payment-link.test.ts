@@ -61,8 +61,8 @@ describe('the payment link of an acquirer', () => {
     ['two payees, one in capitals', `${QUERY}&PA=other@icici`],
     ['two payees, one with an encoded name', `${QUERY}&p%61=other@icici`],
     ['a payee that is no UPI address', QUERY.replace(PAYEE, 'cf.chai')],
-    ['a letter that only looks like the expected one', QUERY.replace('kulfi', '%E2%84%AAulfi')],
-    ['a payee after another one', QUERY.replace(PAYEE, `${PAYEE}@other`)],
+    ['a letter that only looks like the expected letter', QUERY.replace('kulfi', '%E2%84%AAulfi')],
+    ['a payee with two @ characters', QUERY.replace(PAYEE, `${PAYEE}@other`)],
     ['a payee with a space', QUERY.replace(PAYEE, `${PAYEE}+`)],
     ['no am', QUERY.replace('am=', 'x=')],
     ['two amounts', `${QUERY}&am=588.80`],
@@ -73,7 +73,7 @@ describe('the payment link of an acquirer', () => {
     ['another currency', QUERY.replace('INR', 'USD')],
     ['two currencies', `${QUERY}&CU=USD`],
     ['no tr', QUERY.replace('tr=', 'x=')],
-    ['two tr', `${QUERY}&tr=AB12`],
+    ['two tr parameters', `${QUERY}&tr=AB12`],
     ['a tr with other characters', QUERY.replace('AB12', 'AB-12')],
     ['a tr that is too long', QUERY.replace('AB12', 'A'.repeat(36))],
     ['an empty tr', QUERY.replace('AB12', '')],
@@ -82,7 +82,7 @@ describe('the payment link of an acquirer', () => {
     ['a quotation mark', `${QUERY}&x="`],
     ['a space', `${QUERY}&x= y`],
     ['a letter that is not ASCII', `${QUERY}&x=é`],
-    ['nothing', ''],
+    ['no parameter at all', ''],
   ])('rejects a payment link with %s', (_, query) => {
     expect(errorOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
   })

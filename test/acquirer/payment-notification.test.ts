@@ -112,7 +112,7 @@ describe('a valid notification', () => {
       ['late payment: SUCCESS A1'],
       OVER_SECONDS - 15,
     ],
-  ])('%s', async (_name, reported, history, exceptions, afterSeconds = 0) => {
+  ])('the service %s', async (_name, reported, history, exceptions, afterSeconds = 0) => {
     const orderId = await newOrder(await newMerchant(service.db))
     service.clock.advance(afterSeconds)
     for (const one of reported) {
@@ -300,7 +300,7 @@ describe('the signature of a notification', () => {
     ['with a negative time', 401, () => `t=-1,v1=${'0'.repeat(64)}`],
     ['with a short v1', 401, (body, now) => sign(body, now).slice(0, -62)],
     ['of 10 kB', 401, (body, now) => sign(body, now) + `,v1=${'0'.repeat(64)}`.repeat(150)],
-  ])('checks a notification’s signature %s and returns %i', async (_name, status, signer) => {
+  ])('returns the expected status for a notification with a signature %s: %i', async (_name, status, signer) => {
     const body = notification(await newOrder())
     const response = await send(body, signer(body, service.clock.now()))
     expect(response.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
@@ -399,7 +399,7 @@ describe('the metric of payment exceptions', () => {
     expect(await metricOf(counted)).toEqual(once)
   })
 
-  it('the exception metric still counts when an account has 1,000 open unreadable notifications, the maximum that the service stores', async () => {
+  it('the exception metric counts unreadable notifications beyond the 1,000 open exceptions that the service stores for one account', async () => {
     const full = await startService()
     await full.db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, dedup_key, body, received_at, acquirer_account)

@@ -197,7 +197,7 @@ describe('a failed call to PhonePe', () => {
     ['401 twice', json(401, { code: 'AUTHORIZATION_FAILED' }), undefined, ['refused', true]],
     ['403', json(403, '<html>'), undefined, ['refused', true]],
     ['a rejection in PhonePe’s own format', json(400, { code: 'BAD_REQUEST' }), undefined, ['refused', true]],
-    ['a rejection with the other name of the code', json(400, { errorCode: 'PR004' }), undefined, ['refused', true]],
+    ['a rejection whose code has another field name', json(400, { errorCode: 'PR004' }), undefined, ['refused', true]],
     ['a rejection by a proxy', json(400, '<html>'), undefined, ['refused', false]],
     ['a known order name', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
     ['a known order name, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
@@ -314,7 +314,7 @@ describe('a PhonePe webhook', () => {
     ['the hash after an authentication scheme', { authorization: `Basic ${published}` }, {}],
     ['the secret itself', { authorization: PHONEPE_SECRETS[1] }, {}],
     ['the hash of another user', { authorization: published }, { notificationSecrets: ['user_2:Passw0rd9'] }],
-    ['the hash if no user is configured', { authorization: published }, { notificationSecrets: ['Passw0rd9'] }],
+    ['a hash although no user is configured', { authorization: published }, { notificationSecrets: ['Passw0rd9'] }],
     ['the hash of another password', { authorization: published }, { notificationSecrets: ['user_1:Passw0rd8'] }],
     ['an HMAC of other bytes', { 'x-phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0], `${body} `) }, {}],
     [
@@ -323,12 +323,12 @@ describe('a PhonePe webhook', () => {
       {},
     ],
     ['an HMAC in the other header', { authorization: hmac(PHONEPE_SECRETS[0]) }, {}],
-    ['a list', { 'x-phonepe-checksum-signature': ['a', 'b'] }, {}],
+    ['a list of two signatures', { 'x-phonepe-checksum-signature': ['a', 'b'] }, {}],
   ])('rejects a PhonePe webhook with %s', (_what, headers, changes) => {
     expect(check(headers, changes)).toThrow('Send Authorization')
   })
 
-  it('only schedules a status check after a PhonePe webhook, and records only the result of the status check', async () => {
+  it('only schedules a status check after a PhonePe webhook, and records the payment only from the result of the status check', async () => {
     const orderId = await newOrder()
     expect(await send(eventAbout(orderId))).toBe(200)
     await runStatusChecks()
@@ -343,7 +343,7 @@ describe('a PhonePe webhook', () => {
     expect(rows).toEqual([])
   })
 
-  it('schedules a webhook’s status check 3 s after the previous check, or 60 s after the previous check beyond 20 checks', async () => {
+  it('schedules a webhook’s status check 3 s after the previous check, or 60 s after the previous check once the order has had 20 checks', async () => {
     const orderId = await newOrder()
     let checked = 0
     const checksAfter = async (seconds: number) => {
@@ -373,7 +373,7 @@ describe('a PhonePe webhook', () => {
     expect(statusChecksOf(orderId)).toBe(21)
   })
 
-  it('retains the three checks after the expiry and the operator’s check, however often PhonePe sends a webhook', async () => {
+  it('retains the three status checks after the expiry and allows the operator’s check, however often PhonePe sends a webhook', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 30; i++) {
       await send(eventAbout(orderId))
@@ -569,7 +569,7 @@ describe('a status response from PhonePe', () => {
       { paymentDetails: [{ ...attempt, state: 'FAILED', rail: undefined, timestamp: 1 }, attempt] },
     ],
     [
-      'attempts of other formats beside it',
+      'attempts of other formats beside the successful attempt',
       { paymentDetails: [{}, { state: 'FAILED', amount: null }, attempt, { state: 7, amount: 0 }, 'text', null] },
     ],
     [
@@ -594,7 +594,7 @@ describe('a status response from PhonePe', () => {
     ['no attempt', { paymentDetails: [] }],
     ['no list of attempts', { paymentDetails: undefined }],
     ['neither a UTR nor an id', withAttempt({ rail: { type: 'UPI' }, transactionId: undefined })],
-    ['another amount of the attempt', withAttempt({ amount: 10_001 })],
+    ['an attempt with another amount', withAttempt({ amount: 10_001 })],
     ['a pending attempt', withAttempt({ state: 'PENDING' })],
     ['an unknown state', { state: 'REFUNDED' }],
     ['an amount with decimals', { amount: 10_000.5 }],

@@ -163,7 +163,7 @@ describe('a refund at Setu', () => {
     },
   )
 
-  it('does not report a refund as unsure while the refund’s status check fails', async () => {
+  it('stores no exception of the kind `refund unsure` while the refund’s status check fails', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }], refundsOfPayment: [{ status: 500 }] }
     const { look } = startInstance()

@@ -374,7 +374,7 @@ describe('a failed status check', () => {
     },
   )
 
-  it('does not repeat a status check that the acquirer rejected', async () => {
+  it('does not repeat a status check that the acquirer rejected because the order is unknown', async () => {
     expect(await statusCheckedAt(new AcquirerError('refused', 'no such order'), 12)).toEqual([90, 480, 7_200])
   })
 })

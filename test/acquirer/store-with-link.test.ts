@@ -159,7 +159,7 @@ it.each([
   expect(closed).toHaveLength(1)
 })
 
-it('createPaymentIntent counts the database time before the acquirer call towards its own time limit', async () => {
+it('createPaymentIntent has one time limit for the acquirer call and the database queries before the acquirer call', async () => {
   const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 100 })
   const slowly: Intents['findEarlier'] = async (intent) => {
     await sleep(100)

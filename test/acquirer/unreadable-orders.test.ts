@@ -131,7 +131,7 @@ it('the service marks an order as paid, without a late payment, when an operator
   expect((await exceptionsOf(order)).map(({ kind }) => kind)).toEqual(['unreadable'])
 })
 
-it('the service stores an exception but does not reopen an order with the final status FAIL', async () => {
+it('the service stores an exception for an unreadable payment of an order with the final status FAIL, and does not reopen the order', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   payment.status = 'odd'

@@ -106,7 +106,7 @@ describe.each<[string, Driver]>([
   ['cashfree', cashfree],
   ['phonepe', phonepe],
 ])('a status response from %s about a paid order', (_name, start) => {
-  it('never marks a paid order as FAIL or reports a duplicate, however the fields of the status response are changed', async () => {
+  it('neither marks a paid order as FAIL nor stores a duplicate payment, whichever fields of the status response are changed', async () => {
     const stage = await start({ limits: LIMITS_OF_TESTS })
     const of = await stage.newMerchant()
     const unchanged = instanceWith(stage, () => undefined)

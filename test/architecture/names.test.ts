@@ -7,7 +7,7 @@ const SRC = join(import.meta.dirname, '../../src')
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 const EXPORTED = /^export (?:type|interface|class|const (?=\w+ = (?:z\b|\w+\.extend\b))) ?(\w+)/gm
 
-it('only one file defines each exported type or schema name of src', () => {
+it('every exported type or schema name of src has its definition in only one file', () => {
   const homes = new Map<string, Set<string>>()
   for (const file of files) {
     for (const [, name = ''] of readFileSync(join(SRC, file), 'utf8').matchAll(EXPORTED)) {

@@ -334,7 +334,7 @@ describe('the audit', () => {
     it.each([
       ['audit_commands', 'ops rejects a changing command before any change'],
       ['audit_outcomes', 'ops rolls back the command’s change'],
-    ])('if PostgreSQL rejects a row for the audit table %s, %s', async (table) => {
+    ])('ops changes nothing if PostgreSQL rejects a row for the audit table %s: %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])
       const { code, stderr } = await whileRejected(`insert on ${table}`, `'no room'`, update)

@@ -45,7 +45,7 @@ describe('payments resolve', () => {
   })
 
   it.each(['one after the other', 'concurrently'])(
-    'payments resolve, run by two operators %s, stores one resolution and shows the resolution to the second operator',
+    'payments resolve, run %s by two operators, stores one resolution and shows the resolution to the second operator',
     async (when) => {
       const { id } = await paidTwice()
       const by = (person: string) => ops(...resolve(id, `by ${person}`, '--by', person))

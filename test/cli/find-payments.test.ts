@@ -177,7 +177,7 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.received.orderId])
   })
 
-  it('payments find --utr lists settlements of the UTR, including settlements to other merchants', async () => {
+  it('payments find --utr lists settlements with the UTR, including settlements to other merchants', async () => {
     const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))

@@ -37,7 +37,7 @@ describe('payments confirm', () => {
   ]
   const rejected = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-  it('payments confirm marks an order as paid once, with the source operator', async () => {
+  it('payments confirm marks an order as paid once, and stores operator as the source of the payment', async () => {
     const { orderId } = await newOrder()
     for (const changed of [true, false]) {
       expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })

@@ -145,7 +145,7 @@ describe('ops refunds', () => {
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 
-  it('refunds done accepts a refund without status checks, even after the refund’s exception was resolved', async () => {
+  it('refunds done accepts a refund that has no status checks, even after an operator has resolved the refund’s exception', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })

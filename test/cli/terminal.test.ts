@@ -101,7 +101,7 @@ describe('terminal control characters in foreign text', () => {
     },
   )
 
-  it('ops prints the joiners of a Hindi name and the lines of a table unchanged', async () => {
+  it('ops prints the joiner characters in a Hindi name and the line breaks in a table unchanged', async () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
     expect((await ops(['today'])).stdout).toMatch(

@@ -222,7 +222,7 @@ describe('ops today', () => {
     }
   })
 
-  it('ops today prints open exceptions whose sum exceeds 2^53 paise', async () => {
+  it('ops today prints the open exceptions even if the sum of their amounts exceeds 2^53 paise', async () => {
     const { db } = await createTestDatabase()
     await db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)

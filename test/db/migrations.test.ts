@@ -111,7 +111,7 @@ test.each([
   }
 })
 
-test('ops and /readyz reject a database from a version before the baseline, and change nothing in that database', async () => {
+test('ops and /readyz reject and do not change a database that a version before the baseline created', async () => {
   const { url, db } = await createTestDatabase()
   // Its first migration sorts before the last one of this version.
   await db.query(`update schema_migrations set name = '0001_merchants_keys_intents_settlements' where name = $1`, [

@@ -4,7 +4,7 @@ import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-it('the connection pool reports an outage, not a success, if Citus warns that a commit lost a node', async () => {
+it('the connection pool reports a commit as an outage, not as a success, if Citus warns that the commit lost a node', async () => {
   const database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {
@@ -25,16 +25,16 @@ it('the connection pool reports an outage, not a success, if Citus warns that a 
 
 it.each([
   [
-    'reports a Citus node lost during a statement as an outage',
+    'a Citus node lost during a statement as an outage',
     'terminating connection due to unexpected postmaster exit',
     true,
   ],
   [
-    'reports any other internal PostgreSQL error as an internal error of the service, not as an outage',
+    'any other internal PostgreSQL error as an internal error of the service, not as an outage',
     'could not find block containing chunk',
     false,
   ],
-])('the connection pool %s', async (_name, message, outage) => {
+])('the connection pool reports %s', async (_name, message, outage) => {
   const database = await createTestDatabase({ empty: true })
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {

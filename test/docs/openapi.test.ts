@@ -202,7 +202,7 @@ describe('pages below /docs', () => {
   )
 
   it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/docs/guide.js'])(
-    'rejects other methods and unknown paths at %s as at every other address',
+    'rejects methods other than GET and HEAD and unknown paths at %s with the same errors as at any other address',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([

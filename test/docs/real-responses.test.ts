@@ -57,10 +57,10 @@ describe('the check of a response against the OpenAPI document', () => {
 
   it.each([
     ['a status', seen(418, { ...rejected, statusCode: 418 }), /statusCode must be equal to one of the allowed values/],
-    ['a success of another status', seen(201, rejected), /not documented/],
+    ['a success with another status', seen(201, rejected), /not documented/],
     ['a field', seen(401, { ...rejected, data: {} }), /must NOT have additional properties/],
     ['a missing field', seen(401, { status: false, statusCode: 401 }), /must have required property 'msg'/],
-    ['another statusCode than the status', seen(401, { ...rejected, statusCode: 400 }), /allowed values/],
+    ['a statusCode that differs from the HTTP status', seen(401, { ...rejected, statusCode: 400 }), /allowed values/],
     [
       'a missing header',
       seen(401, rejected, { ...challenge, 'www-authenticate': undefined }),

@@ -726,7 +726,7 @@ async function expectTried(name: string, path: string, reasons: RegExp[]) {
 }
 
 describe('settlement file import', () => {
-  it.each(named(SETTLEMENTS))('%s a settlement file: %s', async (_outcome, _shape, one) => {
+  it.each(named(SETTLEMENTS))('settlements import %s a settlement file: %s', async (_outcome, _shape, one) => {
     const { mid } = await newMerchant(db)
     const statuses = (one.statuses ?? ['SUCCESS']).flatMap((status) => ['--status', status])
     const name = await addLayout(one, ['--mid', mid, ...statuses])
@@ -748,7 +748,7 @@ describe('settlement file import', () => {
 })
 
 describe('bank statement import', () => {
-  it.each(named(STATEMENTS))('%s a bank statement: %s', async (_outcome, _shape, one) => {
+  it.each(named(STATEMENTS))('statements import %s a bank statement: %s', async (_outcome, _shape, one) => {
     const { mid } = await newMerchant(db)
     const name = await addLayout(one, [])
     const path = join(FIXTURES, one.file)

@@ -270,7 +270,7 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
 
   const measured = [...readme.matchAll(/^\|.*\]\((test\/\w+\/README\.md)\) \| (.+) \|$/gm)]
   it.each(measured.map(([, path = '', said = '']) => [said, path]))(
-    'the README figures %s also appear in %s',
+    'the README figures %s appear in %s',
     (said, path) => {
       const figures = said.match(/\d[\d,.]*(?: [×%])?/g) ?? []
       expect(figures).not.toEqual([])

@@ -167,7 +167,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
 
   const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
 
-  it('keeps a connection open after completely read requests, and closes the connection after responding before the last chunk', async () => {
+  it('keeps a connection open after a completely read request, and closes the connection after a response that precedes the last chunk of the request', async () => {
     const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const requests = [
@@ -232,7 +232,7 @@ describe('log line of a request without a normal response', () => {
   }
   const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
 
-  it('logs the status 499 if the client resets the connection within the body', async () => {
+  it('logs the status 499 if the client resets the connection within the request body', async () => {
     const id = unique('reset-')
     expect(await target.raw(withId(id).slice(0, -10), BREAKING_OFF)).toEqual([])
     expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, publicKey: target.key.publicKey })

@@ -48,7 +48,7 @@ const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-con
 
 describe('envelope of every error response', () => {
   it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/livez/', UPI_ID, '/pay', '/pay/x/qr.gif'])(
-    'returns 404 for the unknown path %s, without credentials',
+    'returns 404 to a caller without credentials for the unknown path %s',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
@@ -67,7 +67,7 @@ describe('envelope of every error response', () => {
     ['POST', '/livez', 'GET, HEAD'],
     ['GET', `${NOTIFY}/`, 'POST'],
     ['POST', '/', 'GET, HEAD'],
-  ])('returns 405 with Allow for %s %s, without credentials', async (method, url, allow) => {
+  ])('returns 405 with Allow to a caller without credentials for %s %s', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
     expect([status, body]).toEqual([
       405,

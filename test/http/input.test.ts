@@ -73,15 +73,15 @@ describe('request body', () => {
 
   it.each([
     ['text that is not JSON', '{'],
-    ['nothing', ''],
+    ['an empty body', ''],
     ['an array', '[]'],
     ['a string', '"mid"'],
     ['null', 'null'],
     ['two values', '{"mid":"M1"}{"mid":"M2"}'],
-    ['with a comment', '{"mid":"M1"/**/}'],
+    ['an object with a comment', '{"mid":"M1"/**/}'],
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
-    ['a nest 16,000 deep', '['.repeat(16_000)],
+    ['arrays nested 16,000 deep', '['.repeat(16_000)],
   ])('rejects a JSON body that is not one JSON object in UTF-8: %s', async (_name, body) => {
     expect((await send(body, JSON_TYPE)).body).toEqual(errorResponse(400, MALFORMED_JSON))
   })

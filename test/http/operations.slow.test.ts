@@ -68,7 +68,7 @@ describe('metrics, warnings and health of an instance', () => {
     ['a database role that is a superuser', ['as postgres,'], '1', 'postgres', SECRETS],
     ['a database role that owns the tables', ['as upi_owner,'], '1', 'upi_owner', SECRETS],
     ['plain http', ['PUBLIC_URL is plain http'], '1', 'upi_service', PLAIN_HTTP],
-    ['nothing', [], '1', 'upi_service', SECRETS],
+    ['no problem in a complete configuration', [], '1', 'upi_service', SECRETS],
   ] as const)('warns in production of %s at startup and in /readyz', async (_what, warnings, acquirers, role, more) => {
     const server = await startServerProcess(role === 'postgres' ? url : asRole(url, role), {
       NODE_ENV: 'production',

@@ -41,12 +41,12 @@ describe('address of the caller in the request log', () => {
     ['the address of the connection', CALLER, {}, CALLER],
     ['the address that a trusted proxy forwards', PROXY, { 'x-forwarded-for': CALLER }, CALLER],
     [
-      'the address of the connection instead of one that an untrusted client claims',
+      'the address of the connection, not the address that an untrusted client claims',
       CALLER,
       { 'x-forwarded-for': '198.51.100.9' },
       CALLER,
     ],
-    ['none if a proxy forwards text that is not an address', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
+    ['no address if a proxy forwards text that is not an address', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
   ])('logs the caller’s address for a merchant’s request: %s', async (_name, connection, headers, expected) => {
     expect((await create(connection, headers)).statusCode).toBe(200)
     expect(lastLine()).toMatchObject({ route: CREATE, status: 200 })

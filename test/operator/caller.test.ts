@@ -57,14 +57,14 @@ describe('hosts of OPS_ALLOWED_HOSTS', () => {
   const isOperator = createCallerCheck(readersOf({ OPS_ALLOWED_HOSTS: 'Api, [fd00::7],fd12::/16,172.16.0.0/12' }))
 
   it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])(
-    'the operator dashboard accepts the Host %s that OPS_ALLOWED_HOSTS lists',
+    'the operator dashboard accepts the Host %s that OPS_ALLOWED_HOSTS allows',
     (host) => {
       expect(isOperator({ host }, '172.18.0.9')).toBe(true)
     },
   )
 
   it.each(['172.32.0.1', '[fd00::8]', 'api.evil.example', '172.18.0.5.evil.example', 'xapi'])(
-    'the operator dashboard rejects the Host %s that OPS_ALLOWED_HOSTS does not list',
+    'the operator dashboard rejects the Host %s that OPS_ALLOWED_HOSTS does not allow',
     (host) => {
       expect(isOperator({ host }, '127.0.0.1')).toBe(false)
     },

@@ -104,7 +104,7 @@ it('the overview, with the rights of the service’s role, reports that yesterda
   ])
 })
 
-it('the overview reports no balance for yesterday if a statement times out or the number of merchants is too high', async () => {
+it('the overview reports no balance for yesterday if a database query times out or the number of merchants is too high', async () => {
   const locker = await db.connect()
   await locker.query('begin; lock table payments, payment_intents')
   expect(await balance(100)).toBeUndefined()

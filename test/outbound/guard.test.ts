@@ -220,7 +220,7 @@ describe('listeners in an allowed network', () => {
 })
 
 describe('http URLs', () => {
-  it('rejects an http URL for a webhook to a public address', async () => {
+  it('an outbound call does not use http for a webhook to a public address', async () => {
     const count = countAttempts()
     const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
     const outcome = await callUrl('http://shop.example/', 0, {

@@ -90,7 +90,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('https receivers', () => {
     expect(requests.splice(0).sort()).toEqual([false, 'shop.example'])
   })
 
-  it('calls an https receiver directly if the environment names a proxy, which would resolve the name itself', async () => {
+  it('calls an https receiver directly even if the environment names a proxy, because a proxy would resolve the host name itself', async () => {
     const unreachable = 'http://127.0.0.1:1'
     const proxies = {
       HTTPS_PROXY: unreachable,

@@ -66,12 +66,12 @@ const find = async (utr: string) =>
   JSON.parse((await ops(['payments', 'find', '--utr', utr, '--json'])).stdout).payments
 
 describe('ops payments import --layout', () => {
-  it.each(['by order and id', 'by the id alone'])(
-    'ops payments import adds the bank reference to an order that was paid without a bank reference, identified %s',
+  it.each(['by orderId and payment id', 'by the payment id alone'])(
+    'ops payments import adds the bank reference to an order that was paid without a bank reference and that the report identifies %s',
     async (how) => {
       const { orderId, id, rrn } = await paidWithoutReference()
       expect(await find(rrn)).toEqual([])
-      const line = row({ id, rrn, ...(how === 'by the id alone' ? {} : { orderId }) })
+      const line = row({ id, rrn, ...(how === 'by the payment id alone' ? {} : { orderId }) })
       for (const _ of [1, 2]) {
         const { stdout } = await importReport(line)
         expect(JSON.parse(stdout)).toMatchObject({ recorded: 0, unchanged: 1, exceptions: { 'double payment': 0 } })
@@ -162,7 +162,7 @@ describe('ops payments import --layout', () => {
 })
 
 describe('ops payments import', () => {
-  it('ops payments import reads a line that has acquirer_payment_id but no utr in the service’s own format', async () => {
+  it('ops payments import reads a line in the service’s own format that has acquirer_payment_id but no utr', async () => {
     const { orderId, id, rrn } = await paidWithoutReference()
     const header = 'order_id,status,utr,amount,paid_at,acquirer_payment_id'
     const paidAt = service.clock.now().toISOString()

@@ -55,7 +55,7 @@ function ofPhonepe(changes: object, ofOrder: object = {}) {
 
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })
 
-it('the service accepts only failure reasons from the closed set', () => {
+it('the service accepts only the documented failure reasons', () => {
   expect([...FAILURE_REASONS].sort()).toEqual(Object.keys(REASONS).sort())
 })
 
@@ -74,7 +74,7 @@ describe.each(CASES)('NPCI’s code $code', ({ code, reason }) => {
 })
 
 it.each(REASONS.other?.slice(0, 18) ?? [])(
-  'the service reports the reason other for the code %s, whatever else the acquirer states',
+  'the service reports the reason `other` for the code %s, whatever else the acquirer states',
   (code) => {
     const failure = { reason: 'other', code }
     expect(ofSetu({ npciRespCode: code, npciErrCategory: 'TD' })?.failure).toEqual(failure)
@@ -96,16 +96,19 @@ it.each(UNDER_WAY)(
   },
 )
 
-it.each(WITHOUT_CAUSE)('the service reports the reason of the second code if the first code is %s', (code) => {
-  expect(ofSetu({ npciRespCode: code, npciErrCode: 'Z9' })?.failure).toEqual({
-    reason: 'insufficient_funds',
-    code: 'Z9',
-  })
-  expect(ofSetu({ npciRespCode: 'Z9', npciErrCode: code })?.failure).toEqual({
-    reason: 'insufficient_funds',
-    code: 'Z9',
-  })
-})
+it.each(WITHOUT_CAUSE)(
+  'the service reports the reason of the second code if the first code, %s, has no reason',
+  (code) => {
+    expect(ofSetu({ npciRespCode: code, npciErrCode: 'Z9' })?.failure).toEqual({
+      reason: 'insufficient_funds',
+      code: 'Z9',
+    })
+    expect(ofSetu({ npciRespCode: 'Z9', npciErrCode: code })?.failure).toEqual({
+      reason: 'insufficient_funds',
+      code: 'Z9',
+    })
+  },
+)
 
 describe('reason of a Setu payment', () => {
   it('the service derives Setu’s failure reason from NPCI’s category if no code is known', () => {

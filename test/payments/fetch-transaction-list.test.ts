@@ -58,7 +58,7 @@ async function payMany(count: number, at: string, names: string[]) {
 }
 
 describe('fetchTransactionList with valid requests', () => {
-  it('fetchTransactionList returns records of exactly the documented fields, all strings, to merchant and partner', async () => {
+  it('fetchTransactionList returns records with exactly the documented fields, whose values are all strings, to merchant and partner', async () => {
     const { orderId, UTR } = await pay('2026-02-03T04:05:06.789+05:30', { order_id: '1001', amount: '588.82' })
     for (const [paise, status] of [
       [5000, 'SUCCESS'],

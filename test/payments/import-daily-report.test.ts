@@ -369,7 +369,7 @@ describe('report of an acquirer account', () => {
     )
   })
 
-  it('ops payments import pays no order of another acquirer or account from an acquirer account’s report', async () => {
+  it('ops payments import marks no order of another acquirer or account as paid from an acquirer account’s report', async () => {
     const victim = await newOrder()
     const thief = await newThief(victim)
     const found = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')

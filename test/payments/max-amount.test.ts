@@ -45,7 +45,7 @@ describe.each([
   ['shop', 200_000, lenientRule],
   ['shop', 900, lenientRule],
   ['shop', 500_000, lenientRule],
-] as const)('maximum amount of a %s merchant: %i', (input, maxAmount, rule) => {
+] as const)('maximum amount of a merchant with the input setting `%s`: %i rupees', (input, maxAmount, rule) => {
   let merchant: NewMerchant
   beforeAll(async () => {
     merchant = await newMerchant(service.db, { input, maxAmount })

@@ -51,7 +51,7 @@ describe('createOrderRequest', () => {
 })
 
 describe('checkPaymentStatus', () => {
-  it('checkPaymentStatus returns a success as final by either order id, with the order_id of the request', async () => {
+  it('checkPaymentStatus finds a successful order by either order id, and returns SUCCESS as final with the order_id of the request', async () => {
     const { orderId } = (await create({ order_id: 'paid-1' })).body.data
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     for (const order_id of ['paid-1', orderId]) {

@@ -40,7 +40,7 @@ const WAYS: Record<string, (orderId: string, utr: string) => Promise<boolean>> =
 
 describe('an RRN that a report pads with zeros to 16 digits', () => {
   it.each(Object.keys(WAYS).flatMap((first) => Object.keys(WAYS).map((second) => [first, second] as const)))(
-    'the service identifies one payment by a padded RRN, reported by %s and then in the other format by %s',
+    'the service stores one payment if %s reports an RRN with or without padding and then %s reports the RRN in the other format',
     async (first, second) => {
       for (const pad of [(rrn: string) => [`0000${rrn}`, rrn], (rrn: string) => [rrn, `0000${rrn}`]]) {
         const [rrn, orderId] = [newUtr(), await createOrder(service, merchant)]

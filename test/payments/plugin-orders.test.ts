@@ -15,7 +15,7 @@ const GRACE_MINUTES = 10
 
 // On Citus, a lock that is awaited on a worker is not visible.
 it.skipIf(ON_CITUS)(
-  'the service records a success stored after the merchant received FAIL as a late payment, even if the report was in time',
+  'the service records a success as a late payment if the merchant received FAIL before the service stored the success, even if the report was in time',
   async () => {
     const service = await startService({ expiryMinutes: EXPIRY_MINUTES })
     const { mid, key } = await newMerchant(service.db)

@@ -64,7 +64,7 @@ describe('failure reason in checkPaymentStatus', () => {
     })
   })
 
-  it('checkPaymentStatus returns the reason other for an attempt without a reason, and no reason once the order is paid or cancelled', async () => {
+  it('checkPaymentStatus returns the reason `other` for an attempt without a reason, and no reason once the order is paid or cancelled', async () => {
     const [paid, cancelled, untouched] = [await newOrder(), await newOrder(), await newOrder()]
     for (const orderId of [paid, cancelled]) await fail(orderId)
     expect(await statusOf(paid)).toMatchObject({ txnStatus: 'PENDING', reason: 'other' })

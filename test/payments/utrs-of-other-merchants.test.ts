@@ -101,7 +101,7 @@ describe('a UTR that pays orders of two merchants', () => {
 
   // On Citus, a lock that is awaited on a worker is not visible.
   it.skipIf(ON_CITUS)(
-    'the service stores the exception for a UTR of two merchants with the payment reported later, even if that payment was stored first',
+    'the service stores the exception for a UTR of two merchants with the payment reported later, even if the payment reported later was stored first',
     async () => {
       const { one: later, other: earlier } = await neighbours()
       const utr = newUtr()
@@ -188,7 +188,7 @@ describe('search for UTRs of two merchants', () => {
     }
   }
 
-  it('stores the exceptions for UTRs of two merchants that an instance killed within the last hour left out', async () => {
+  it('the search for UTRs of two merchants stores each exception that is missing because an instance was killed within the last hour', async () => {
     service.clock.set('2027-07-01T12:00:00Z')
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')

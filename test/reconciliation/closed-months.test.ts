@@ -216,7 +216,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-17', OCTOBER)).changed).toBeNull()
   })
 
-  it('reconcile lists refunds and replaced rows recorded after a close, and otherwise names due payments as the cause of a change', async () => {
+  it('reconcile names refunds and replaced rows recorded after a close, or otherwise payments that became due, as the cause of a change', async () => {
     await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R1')
     await pay('R2', '2026-10-31')
@@ -671,7 +671,7 @@ it('reconcile does not report a settlement that was SUCCESS only in an undone fi
   ])
 })
 
-it('a report as of a day ignores payments, exceptions, imports and undos of later days', async () => {
+it('a report as of a day ignores payments, exceptions, imports and undos from later days', async () => {
   const neighbour = await newMerchant(db)
   await pay('LP0', '2026-10-01')
   await pay('LP2', '2026-10-01')

@@ -7,7 +7,7 @@ import { importRows, istMoment } from './rows.ts'
 /** More payments than a report lists, from 1 to 25 October. */
 const PAYMENTS = 100_500
 
-it('reconcile lists the first discrepancies of a missing file and counts the rest, which operators can resolve and close by id', {
+it('reconcile lists the first discrepancies of a missing file and counts the other discrepancies, which operators can resolve and close by id', {
   timeout: 300_000,
 }, async () => {
   const { url, db } = await createTestDatabase()

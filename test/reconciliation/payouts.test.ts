@@ -146,7 +146,7 @@ it('reconcile payouts rejects days in the wrong order, an unknown merchant, and 
   expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY does not exist')
 })
 
-it('reconcile --payout finds a payout by bank reference or by UTR in either letter case, with the payments that its total covers', async () => {
+it('reconcile --payout finds a payout by bank reference or by UTR in either letter case, and lists the payments that the payout’s total covers', async () => {
   const { mid } = await newMerchant(db)
   const merchantOf = ['--mid', mid]
   await storePaidOrder(db, { mid, utr: 'PP1', paidAt: istMoment('2026-09-01', '12:00:00') })

@@ -36,7 +36,7 @@ it.each(FORMS.flatMap((form) => namesOf(form).map((name) => ({ form, name }))))(
   },
 )
 
-it('the judge reports all injected discrepancies and no other, for any combination, day and period', () => {
+it('the judge reports all injected discrepancies and no other discrepancy, for any combination, day and period', () => {
   const plan = fc.record({
     form: fc.constantFrom(...FORMS),
     // Without a file before the late holidays, nothing determines the form of the payouts.

@@ -251,7 +251,7 @@ describe('refunds without a deduction', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('reconcile reports nothing for an unsettled payment with a full refund, and the remaining amount with a partial refund', async () => {
+  it('reconcile reports nothing for an unsettled payment with a full refund, and reports the remaining amount of an unsettled payment with a partial refund', async () => {
     await settle('P0', at(THURSDAY), { paymentUtr: 'P0' })
     await pay('P0', at(WEDNESDAY))
     const [whole, part] = [await pay('P1', at(WEDNESDAY)), await pay('P2', at(WEDNESDAY))]
@@ -320,7 +320,7 @@ describe('payouts by totals', () => {
     expect((await report(FRIDAY, FRIDAY)).differences).toEqual([])
   })
 
-  it('reconcile does not explain a total by an exception about a refund, which reports no incoming money', async () => {
+  it('reconcile does not explain a total by an exception about a refund, because the exception reports no incoming money', async () => {
     await pay('P2', at(WEDNESDAY))
     const orderId = await pay('P1', at(WEDNESDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50, acquirer: 'setu' }, at(WEDNESDAY))

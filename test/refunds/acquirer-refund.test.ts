@@ -128,7 +128,7 @@ it('the service includes an acquirer’s own refund in the refunded sum of the r
   expect(await sendReport(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
 })
 
-it('the service stores an acquirer’s own refunds of one payment up to the number of refunds that a merchant may have', async () => {
+it('the service stores an acquirer’s own refunds of one payment up to the number of refunds that a merchant may request for one payment', async () => {
   const { orderId, utr, receive } = await paidLate()
   await receive()
   const report = (amount: number, status: RefundStatus) =>

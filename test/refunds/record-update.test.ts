@@ -128,9 +128,9 @@ describe('refund update', () => {
     ['amount', { ...SUCCESS, amount: PAID - 1 }],
     ['merchant', { ...FAIL, merchantId: 'another operator' }],
     ['order', { ...SUCCESS, orderId: 'f'.repeat(32) }],
-    ['name', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
+    ['refund id', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
     ['amount before the final status', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
-  ])('changes nothing on a refund update with another %s, and stores the update for the operator', async (_, word) => {
+  ])('changes nothing if a refund update has another %s, and stores the update for the operator', async (_, word) => {
     const refund = await newRefund(await newPaid())
     expect(await end(refund, word)).toMatchObject({ changed: false, exception: 'refund differs' })
     expect(await findRefund(service.db, refund.mid, refund)).toEqual(refund)

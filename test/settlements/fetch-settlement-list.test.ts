@@ -20,7 +20,7 @@ const utrs = async (s_date: string, e_date: string) =>
   (await list(s_date, e_date)).body.data.map((record: { UTR: string }) => record.UTR)
 
 describe('an accepted fetchSettlementList', () => {
-  it('fetchSettlementList returns records with exactly the documented fields, all of them strings', async () => {
+  it('fetchSettlementList returns records with exactly the documented fields, whose values are all strings', async () => {
     await settle([['523504870405', '2024-02-29T10:11:12.345Z', '0.50', 'PENDING']])
     const { status, body, headers } = await list('29-02-2024', '29-02-2024')
     expect(status).toBe(200)

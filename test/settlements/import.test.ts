@@ -225,7 +225,7 @@ describe('the acquirer account of a settlement', () => {
     return rows.map(({ row }) => row)
   }
 
-  it('settlements import stores the acquirer account with each new row, including deductions, and repeats do not change the account', async () => {
+  it('settlements import stores the acquirer account with each new row, including deductions, and does not change the account when the row is imported again', async () => {
     const mid = await newMid()
     const csv = file(line(mid, 'U1'), line(mid, 'U1', { amount: '-5.00' }))
     await load(csv, { account: 'setu:acme' })
@@ -237,7 +237,7 @@ describe('the acquirer account of a settlement', () => {
     expect(await accounts(mid)).toEqual(['U1 setu:acme', 'U1R1 setu:acme', 'U2'])
   })
 
-  it('settlements import adds the acquirer account to repeated settlements without an acquirer account', async () => {
+  it('settlements import adds the acquirer account to stored settlements without an acquirer account when a file repeats the settlements', async () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2')))
     const again = file(line(mid, 'U1'), line(mid, 'U1'), line(mid, 'U3'))
@@ -392,7 +392,7 @@ describe('an invalid settlement file', () => {
   })
 
   it.each([
-    ['an empty file', '', 1, 'the file is empty; its first line must name the columns'],
+    ['no content', '', 1, 'the file is empty; its first line must name the columns'],
     [
       'missing, unknown and repeated columns',
       'mid,mid,amount,utr,status,initiation_date,gst\n',

@@ -120,7 +120,7 @@ describe('ops settlements imports and undo', () => {
     })
   })
 
-  it('settlements undo rejects an import that a later import repeats or changes, unless the later import changed nothing', async () => {
+  it('settlements undo rejects an import whose settlements a later import repeats or changes, unless the later import stored nothing', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
     await load(file(line('U1')))

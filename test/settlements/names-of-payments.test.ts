@@ -95,7 +95,7 @@ describe('settlements import finds the payment of a row', () => {
     expect((await stored(mid)).map(({ payment }) => payment).sort()).toEqual([utr, second].sort())
   })
 
-  it('settlements import stores a row of an unknown order under a generated UTR with a warning, and links the row once the payment is known', async () => {
+  it('settlements import warns of a row of an unknown order, stores the row under a generated UTR, and links the row once the payment is known', async () => {
     const { mid } = await newMerchant(db)
     const orderId = newId(PAID_AT)
     const rows = [row(mid, { orderId }), row(mid, { orderId, amount: '-50.00' })]

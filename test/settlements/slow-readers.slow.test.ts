@@ -143,7 +143,7 @@ it('the service serves a short list while slow readers of long lists occupy all 
 })
 
 describe('a partner that requests four long lists and reads none', () => {
-  it('serves one of four requested long lists to a partner that reads no list, rejects the others with 429, and serves other partners', async () => {
+  it('serves one of four requested long lists to a partner that reads no list, rejects the other three lists with 429, and serves other partners', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await send(partner, LONG_LIST)).statusCode).toBe(200)
@@ -236,8 +236,8 @@ describe('the next long list of a partner', () => {
 
 describe('a long list in progress', () => {
   it.each<[string, (partner: Partner) => Promise<unknown>]>([
-    ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
-    ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
+    ['the list’s partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
+    ['the list’s key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
   ])('cuts off a long list in progress and frees the list’s connection when %s', async (_what, forbid) => {
     stopLooks()
     const partner = await newPartner(service.db, mid)

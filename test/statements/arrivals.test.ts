@@ -582,7 +582,11 @@ describe('lines of a statement', () => {
       `${HEADER}03/08/2026,"NEFT,,,100,1100\n04/08/2026,6",,,50,1150\n`,
     ],
     ['have a negative amount and a debit sign', 'signed', `${SIGNED}03/08/2026,NEFT,-100,DR\n`],
-    ['have one sign after the amount and another in its column', 'signed', `${SIGNED}03/08/2026,NEFT,100DR,CR\n`],
+    [
+      'have one sign after the amount and another sign in the column of signs',
+      'signed',
+      `${SIGNED}03/08/2026,NEFT,100DR,CR\n`,
+    ],
     ['have an unknown word as sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,Cancelled\n`],
     ['have no sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,\n`],
   ])('statements import rejects lines that %s', async (_, name, file) => {

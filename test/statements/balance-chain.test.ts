@@ -59,7 +59,7 @@ const shuffled = (lines: readonly Line[], keys: readonly number[]) =>
 const keys = fc.array(fc.nat(20), { minLength: 1, maxLength: 8 })
 
 describe('the chain of balances', () => {
-  it('accepts a bank statement if and only if the rows of each day can be ordered so that every balance follows from the one before', () => {
+  it('accepts a bank statement if and only if the rows of each day can be ordered so that every balance follows from the previous balance', () => {
     const file = fc
       .record({
         days,

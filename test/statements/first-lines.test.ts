@@ -88,7 +88,7 @@ describe('a statement whose first lines are missing', () => {
     expect(await states(mid)).toEqual(['not known'])
   })
 
-  it("statements import covers only days after the earlier statement's newest line if the two overlap", async () => {
+  it("statements import covers only days after the earlier statement's newest line if the two statements overlap", async () => {
     const mid = await newPaidOut('12')
     await must(importArgs(mid, 'rupees', '2026-08-01', '2026-08-17'), statement(5000, '05', '13'))
     const later = importArgs(mid, 'rupees', '2026-08-11', '2026-08-31')

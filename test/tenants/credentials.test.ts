@@ -43,7 +43,7 @@ describe('invalid credentials', () => {
     ['an empty public key and secret', () => `Basic ${b64(':')}`],
     ['an empty secret', () => `Basic ${b64(`${key.publicKey}:`)}`],
     ['an empty public key', () => `Basic ${b64(`:${key.secretKey}`)}`],
-    ['10 kB', () => `Basic ${b64(`${key.publicKey}:${'x'.repeat(7_500)}`)}`],
+    ['a length of 10 kB', () => `Basic ${b64(`${key.publicKey}:${'x'.repeat(7_500)}`)}`],
     ['an unknown public key', () => basic({ ...key, publicKey: 'pk_000000000000000000000000' })],
     ['a wrong secret', () => basic({ ...key, secretKey: `${key.secretKey.slice(0, -1)}!` })],
     ['the secret of another key', () => basic({ ...key, secretKey: 'sk_other' })],
@@ -87,7 +87,7 @@ describe('secrets', () => {
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
 
-  it('the database rejects a key of both a merchant and a partner, and a key of neither', async () => {
+  it('the database rejects a key that belongs to both a merchant and a partner, or to neither a merchant nor a partner', async () => {
     const { pid } = await newPartner(service.db)
     const insert = (owner: [string | null, string | null]) =>
       service.db.query(
@@ -112,7 +112,7 @@ describe('valid keys without access to the merchant', () => {
     for (const { status, body } of responses) expect([status, body]).toEqual([403, FORBIDDEN])
   })
 
-  it('returns 403 for a merchant not linked to the partner, for another pid, and for merchants’ keys', async () => {
+  it('returns 403 for the settlements of a merchant not linked to the partner, for another partner’s pid, and for a merchant’s key', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const [ofSame, ofOther] = [await newPartner(service.db, mid), await newPartner(service.db, other.mid)]

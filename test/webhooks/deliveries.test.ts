@@ -230,7 +230,7 @@ describe('a webhook', () => {
     expect(one.sent).toBe(one.by(secret))
   })
 
-  it('sends a webhook again unchanged on demand', async () => {
+  it('sends a webhook again unchanged when an operator resends the webhook', async () => {
     const { endpointId } = await addWebhook()
     const orderId = await newOrder()
     await pay(orderId)
@@ -248,7 +248,7 @@ describe('a webhook', () => {
   })
 })
 
-it('createPaymentIntent and webhooks format an amount with paise in the same way', async () => {
+it('createPaymentIntent and webhooks return an amount with paise in the same format', async () => {
   await addWebhook()
   await createMerchants(service.db).update(mid, { input: 'shop' })
   const orderId = await newOrder({ amount: '588.82' })

@@ -106,7 +106,7 @@ describe('webhook events', () => {
     expect(await eventsOf(orderId)).toHaveLength(1)
   })
 
-  it('writes webhook events for each endpoint of the merchant, and for no other merchant', async () => {
+  it('writes webhook events for each endpoint of the merchant, and for no endpoint of another merchant', async () => {
     const two = await newMerchant(service.db)
     const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
     const none = await newMerchant(service.db)

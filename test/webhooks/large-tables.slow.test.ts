@@ -205,7 +205,7 @@ describe('statements of the scheduler in a table of 100,000 orders', () => {
       await makeWait()
     }, 60_000)
     it.each(Object.keys(STATEMENTS))(
-      'the scheduler statement “%s” reads only pending rows with statistics from before any delivery',
+      'the scheduler statement “%s” reads only pending rows, even with statistics that PostgreSQL collected before any delivery',
       judge,
     )
   })

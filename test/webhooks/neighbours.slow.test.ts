@@ -68,7 +68,7 @@ it('the service reserves half of the concurrent webhook calls for endpoints that
   )
 })
 
-it('the service sends a webhook again if an operator resends the webhook during its call', async () => {
+it('the service sends a webhook again if an operator resends the webhook while the service is sending the webhook', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
