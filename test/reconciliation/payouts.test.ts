@@ -68,7 +68,7 @@ it('reconcile payouts sums the SUCCESS lines of one bank reference on the day of
   ])
 })
 
-it('reconcile payouts includes the fee and tax of deductions, whether charged for a chargeback or returned', async () => {
+it('reconcile payouts includes the fee and tax of a deduction in the expected payout, whether charged or returned', async () => {
   const { mid } = await newMerchant(db)
   const rows = [
     { utr: 'F1', amount: 195_28, fee: 4_00, tax: 72 },

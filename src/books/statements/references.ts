@@ -10,7 +10,7 @@
 export const comparable = (reference: string) => reference.toUpperCase().replace(/^0+/, '')
 
 /**
- * Returns whether a text looks like a bank's reference, rather than a word, an amount, an IFSC, a cheque number or a
+ * Returns whether a text is long enough to be a bank's reference, and is not a word, an amount, an IFSC, a cheque number or a
  * mobile number.
  */
 function isLong(text: string): boolean {

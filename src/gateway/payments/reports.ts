@@ -70,7 +70,7 @@ export function createReports(
 ) {
   const saveBounded = createBoundedExceptions(limits)
 
-  /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
+  /** Decides how a report changes the locked intent `stored` (undefined if the order is unknown), and stores the result. */
   async function store(
     db: Queryable,
     stored: StoredIntent | undefined,

@@ -206,7 +206,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     if (verdicts.includes('refused')) {
       throw new RequestError('not allowed', `The address is neither public nor in ${SETTINGS[kind]}`)
     }
-    // Return-URL callbacks may use http to public addresses, because customers' browsers open the same redirect_url.
+    // Only webhooks must use https. A return-URL callback goes to the merchant's redirect_url, which browsers open by http too.
     if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
       throw new RequestError('not allowed', 'The URL must be https: http is allowed only in WEBHOOK_ALLOWED_NETWORKS')
     }
