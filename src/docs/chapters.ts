@@ -102,3 +102,6 @@ export function chaptersOf(guide: GuideName): string[] {
     names.map((name) => `${guide}/${name}`),
   )
 }
+
+/** Returns the guide of a chapter's path, such as `merchant` for `merchant/quickstart`. */
+export const guideOf = (chapter: string) => chapter.split('/')[0] as GuideName

@@ -25,8 +25,8 @@ export function errorRows(guide: GuideName, operations: readonly Described[]): E
     rows.set(key, row)
     if (!row.operations.includes(operation)) row.operations.push(operation)
   }
-  for (const { name, access, errors: problems } of documented) {
-    const errors = [...problems, ...COMMON_ERRORS[access], ...HTTP_ERRORS, ...ROUTING_ERRORS]
+  for (const { name, access, errors: own } of documented) {
+    const errors = [...own, ...COMMON_ERRORS[access], ...HTTP_ERRORS, ...ROUTING_ERRORS]
     for (const error of errors) add(name, error)
   }
   return [...rows.values()]

@@ -1,5 +1,5 @@
 import { type Html, html, trustedHtml } from '../platform/html.ts'
-import { chaptersOf, GUIDES, type GuideName } from './chapters.ts'
+import { chaptersOf, GUIDES, type GuideName, guideOf } from './chapters.ts'
 import type { Chapter } from './render-chapter.ts'
 import { chaptersOfSite, filledIn, groupOf, type Site } from './site.ts'
 
@@ -95,7 +95,7 @@ ${[...guides, ...(site.port === 'public' ? [reference] : [])].join('\n')}`
 
 /** Returns the page of a chapter, such as /docs/merchant/refunds. */
 export function chapterPage(chapter: string, { title, html: fragment, hasSamples }: Chapter, site: TitledSite): string {
-  const guide = chapter.split('/')[0] as GuideName
+  const guide = guideOf(chapter)
   const content = filledIn(fragment, site, (value) => html`${value}`.toString())
   // Places samples in the API guides beside the text. The commands in the operator manual are steps within the text.
   const beside = hasSamples && (guide === 'merchant' || guide === 'partner' || guide === 'acquirer')
@@ -116,7 +116,7 @@ ${pager(chapter, site)}
  * hidden until the reader opens `details`.
  */
 function chapterNavigation(current: string, { guides, titles }: TitledSite): Html {
-  const guide = current.split('/')[0] as GuideName
+  const guide = guideOf(current)
   const link = (chapter: string, text: string | undefined) =>
     html`<li><a href="../${chapter}"${currentIf(chapter === current)}>${text}</a></li>\n`
   const groups = Object.entries<readonly string[]>(GUIDES[guide].groups).map(
@@ -140,7 +140,7 @@ ${others.map((name) => link(chaptersOf(name)[0] as string, GUIDES[name].title))}
 }
 
 function pager(chapter: string, site: TitledSite): Html | undefined {
-  const chapters = chaptersOf(chapter.split('/')[0] as GuideName)
+  const chapters = chaptersOf(guideOf(chapter))
   const at = chapters.indexOf(chapter)
   const link = (target: string | undefined, label: string, rel: string) =>
     target === undefined

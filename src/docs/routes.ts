@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { COLOURS, SAMPLE_COLOURS } from '../platform/colours.ts'
 import { matchesEtag } from '../platform/http/etag.ts'
 import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
-import { chaptersOf, type GuideName } from './chapters.ts'
+import { chaptersOf, type GuideName, guideOf } from './chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from './error-table.ts'
 import { OLD_ANCHORS } from './old-anchors.ts'
 import type { DocumentOptions } from './openapi.ts'
@@ -84,7 +84,7 @@ function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOption
     titles ??= readTitles(chaptersOfSite(site))
     return { ...site, titles: await titles }
   }
-  const rowsFor = (chapter: string) => () => errorRows(chapter.split('/')[0] as GuideName, operations)
+  const rowsFor = (chapter: string) => () => errorRows(guideOf(chapter), operations)
 
   servePage(app, '/docs', async () => indexPage(await titled()))
   for (const chapter of chaptersOfSite(site)) {

@@ -1,5 +1,5 @@
 import type { Described } from '../platform/http/operation.ts'
-import { GUIDES, type GuideName } from './chapters.ts'
+import { GUIDES, guideOf } from './chapters.ts'
 import type { Chapter } from './render-chapter.ts'
 import { filledIn, type Site } from './site.ts'
 
@@ -8,7 +8,7 @@ export type SearchEntry = { url: string; guide: string; title: string; heading: 
 
 /** Returns the search entries of a chapter, one for each section. */
 export function entriesOf(chapter: string, { title, sections }: Chapter, site: Site): SearchEntry[] {
-  const guide = GUIDES[chapter.split('/')[0] as GuideName].title
+  const guide = GUIDES[guideOf(chapter)].title
   return sections.map(({ heading, anchor, text }) => {
     return { url: anchor ? `${chapter}#${anchor}` : chapter, guide, title, heading, text: filledIn(text, site) }
   })

@@ -1,4 +1,4 @@
-import { chaptersOf, GUIDES, type GuideName } from './chapters.ts'
+import { chaptersOf, GUIDES, type GuideName, guideOf } from './chapters.ts'
 
 /** The guides on the public port. Every other guide is available only on the operator port. */
 const PUBLIC_GUIDES: readonly GuideName[] = ['merchant', 'partner', 'plugins', 'acquirer']
@@ -28,9 +28,9 @@ export const chaptersOfSite = ({ guides }: Site) => guides.flatMap(chaptersOf)
 
 /** Returns the group of a chapter within its guide, such as `Payments`. */
 export function groupOf(chapter: string): string {
-  const [guide = '', name = ''] = chapter.split('/')
-  const groups = Object.entries<readonly string[]>(GUIDES[guide as GuideName].groups)
-  return groups.find(([, names]) => names.includes(name))?.[0] ?? ''
+  const guide = guideOf(chapter)
+  const groups = Object.entries<readonly string[]>(GUIDES[guide].groups)
+  return groups.find(([, names]) => names.includes(chapter.slice(guide.length + 1)))?.[0] ?? ''
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { chaptersOf, type GuideName } from '../../src/docs/chapters.ts'
+import { chaptersOf, type GuideName, guideOf } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
 import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
 import { renderChapter } from '../../src/docs/render-chapter.ts'
@@ -293,7 +293,7 @@ describe('pages below /docs', () => {
       const { text } = await request('GET', `/docs/${chapter}`)
       const [, title] = /<h1>(.*)<\/h1>/.exec(text) ?? []
       expect(index[chapter], chapter).toBe(title?.replaceAll(/<\/?code>/g, ''))
-      const guide = chapter.split('/')[0] as GuideName
+      const guide = guideOf(chapter)
       expect(links(text, '../').map(([path]) => path)).toEqual(expect.arrayContaining(chaptersOf(guide)))
       const [, current] = /<nav class="chapters"[\s\S]*?<a href="\.\.\/([^"]+)" aria-current="page">/.exec(text) ?? []
       expect(current).toBe(chapter)
@@ -401,7 +401,7 @@ describe('guides of the service', () => {
     'the .md address of a chapter serves the Markdown of the chapter’s page, with this service’s URL: %s',
     async (chapter) => {
       const { text } = await request('GET', `/docs/${chapter}.md`)
-      const rows = () => errorRows(chapter.split('/')[0] as GuideName, Object.values(OPERATIONS).flat())
+      const rows = () => errorRows(guideOf(chapter), Object.values(OPERATIONS).flat())
       expect(text).toBe(
         withErrorsInMarkdown(filledIn(chapterText(chapter), PUBLIC_URL, 'https://shop.example/thanks'), rows),
       )

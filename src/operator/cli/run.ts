@@ -69,7 +69,7 @@ export async function main(
 ): Promise<number> {
   const wantsHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
-  const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
+  const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, wordsIn(name)).join(' '))
   try {
     if (wantsHelp || args[0] === '--version') {
       say(terminal.stdout, wantsHelp ? help(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
@@ -81,7 +81,7 @@ export async function main(
       printNote(terminal, `unknown command; did you mean ops ${meant.name}?`)
       return EXIT_USAGE
     }
-    await withDatabase(command.prepare(args.slice(command.name.split(' ').length)), terminal)
+    await withDatabase(command.prepare(args.slice(wordsIn(command.name))), terminal)
     return 0
   } catch (error) {
     if (error instanceof UsageError) {
