@@ -128,7 +128,7 @@ export const LIMITS = {
     reports: 3,
     /** Connections for jobs: webhooks, return-URL callbacks, status checks, expiries. */
     due: 3,
-    /** Connections for customers' pay pages and QR codes, which anyone can request. */
+    /** Connections for customers' pay pages, QR codes and logos, which anyone can request. */
     pages: 3,
     /**
      * Connections for settlement lists: this number to the primary, and the same number to the replica if a replica is
@@ -277,7 +277,7 @@ export const LIMITS = {
     readerCheckIntervalMs: 2_000,
   },
 
-  /** Pay pages, their events and QR codes. */
+  /** Pay pages, their events, QR codes and logos. */
   pages: {
     /** Largest number of open pages that receive events from one instance. Each page uses a connection. */
     open: 10_000,
@@ -293,6 +293,8 @@ export const LIMITS = {
      * has 117 kB.
      */
     qrImagesBytes: 8 * 1024 * 1024,
+    /** Cached logos: 256 of the largest, 32 KiB. */
+    logosBytes: 8 * 1024 * 1024,
   },
 
   /**

@@ -71,3 +71,55 @@ export const SAMPLE_COLOURS = `:root {
   }
 }
 `
+
+/**
+ * The colours of the pay page. `--brand` and `--on-brand` are those of the merchant and the same in both colour schemes,
+ * `--mark` is the colour of lines on a card. Text has a contrast of at least 4.5 to 1 against its background.
+ */
+export const PAY_COLOURS = `:root {
+  color-scheme: light dark;
+  --ink: #15171c;
+  --muted: #5a6070;
+  --line: #e3e6ec;
+  --edge: #838a99;
+  --wash: #f5f6f8;
+  --card: #fff;
+  --good: #0c7a43;
+  --on-good: #fff;
+  --warn: #8a5300;
+  --warn-wash: #fff6e5;
+  --bad: #b3261e;
+  --bad-wash: #fdf1f0;
+  --mark: var(--brand);
+  --paper: #fff;
+  --print: #000;
+  --cred: #15171c;
+  --test: #ffe7b3;
+  --on-test: #3d2a00;
+  --test-edge: #7a5a10;
+  --test-button: #fffaf0;
+  --googlepay: #1a73e8;
+  --phonepe: #5f259f;
+  --paytm: #00baf2;
+  --on-paytm: #002970;
+  --bhim: #e87722;
+  --shadow: rgb(20 23 43 / 12%);
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ink: #f1f2f5;
+    --muted: #a9afbd;
+    --line: #363b47;
+    --edge: #757c8c;
+    --wash: #101218;
+    --card: #1a1d25;
+    --good: #5bd696;
+    --on-good: #06210f;
+    --warn: #ffca7a;
+    --warn-wash: #2c2210;
+    --bad: #ff9a92;
+    --bad-wash: #2f1715;
+    --mark: color-mix(in srgb, var(--brand), #fff 55%);
+  }
+}
+`

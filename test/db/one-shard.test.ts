@@ -4,6 +4,7 @@ import { createPaymentHistory } from '../../src/books/reconciliation/payment-his
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import {
+  addLogo,
   CANCEL,
   CREATE,
   intentFields,
@@ -54,7 +55,7 @@ describe.skipIf(!ON_CITUS)('distributed database', () => {
   afterAll(() => vi.restoreAllMocks())
 
   const NAMING_THEIR_MERCHANT = ['create', 'order', 'status', 'cancel', 'refund', 'list', 'long list', 'transactions']
-  const BY_ORDER_ID = ['payment', 'failed attempt', 'page', 'QR', 'open page', 'ops payments show']
+  const BY_ORDER_ID = ['payment', 'failed attempt', 'page', 'QR', 'logo', 'open page', 'ops payments show']
 
   it.each([...NAMING_THEIR_MERCHANT, ...BY_ORDER_ID])(
     'each SQL statement of the operation "%s" touches one shard, except the look-up of an orderId or a UTR',
@@ -63,7 +64,7 @@ describe.skipIf(!ON_CITUS)('distributed database', () => {
       await client.connect()
       try {
         const statements = (sent.get(name) ?? []).filter(({ text }) =>
-          /payment|refunds|settlements|acquirer_|webhook_/.test(text),
+          /payment|refunds|settlements|acquirer_|webhook_|merchant_logos/.test(text),
         )
         expect(statements.length).toBeGreaterThan(0)
         for (const statement of statements) {
@@ -113,6 +114,8 @@ async function driveTheHotPath() {
   await as('long list', async () => ok(await list()))
   await as('page', async () => expect((await app.inject(`/pay/${failed}`)).statusCode).toBe(200))
   await as('QR', async () => expect((await app.inject(`/pay/${failed}/qr.svg`)).statusCode).toBe(200))
+  await addLogo(db, mid)
+  await as('logo', async () => expect((await app.inject(`/pay/${failed}/logo.png`)).statusCode).toBe(200))
   await as('open page', async () => {
     const events = app.inject(`/pay/${failed}/events`)
     await vi.waitFor(

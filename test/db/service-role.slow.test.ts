@@ -56,6 +56,7 @@ const RIGHTS: Record<string, string[]> = {
   key_uses: ['INSERT', 'SELECT'],
   ledger: ['SELECT'],
   merchant_fees: ['SELECT'],
+  merchant_logos: ['SELECT'],
   merchants: ['SELECT'],
   money_exceptions: ['SELECT'],
   partner_merchants: ['SELECT'],

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
+import { checkLogo, type Logo } from '../../src/gateway/tenants/logo.ts'
+import { saveLogo } from '../../src/gateway/tenants/logos.ts'
 import { createMerchants, type Merchant } from '../../src/gateway/tenants/merchants.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
+import { logoOf } from './png.ts'
 
 export type Key = { publicKey: string; secretKey: string }
 export type NewMerchant = { mid: string; key: Key }
@@ -32,6 +35,14 @@ export async function newMerchant(
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
   await createMerchants(db).add({ ...merchant, ...values }, new Date())
   return { mid, key: await newKey(db, { mid }) }
+}
+
+/** Gives a merchant a logo of 40 × 40 pixels. */
+export async function addLogo(db: Database, mid: string): Promise<Logo> {
+  const logo = checkLogo(logoOf())
+  await saveLogo(db, mid, logo)
+  await createMerchants(db).update(mid, { logo: logo.sha256 })
+  return logo
 }
 
 export async function newPartner(db: Database, ...mids: string[]): Promise<NewPartner> {

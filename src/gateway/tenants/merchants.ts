@@ -1,6 +1,7 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Brand } from './brand.ts'
 
-export type Merchant = {
+export type Merchant = Brand & {
   mid: string
   name: string
   /** The UPI address that customers pay. */
@@ -34,15 +35,23 @@ export type Merchant = {
   disabledAt: Date | null
 }
 
-const columnOf = (field: string) =>
-  field === 'maxAmount' ? 'max_amount_paise' : field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const COLUMNS: Readonly<Record<string, string>> = {
+  maxAmount: 'max_amount_paise',
+  colour: 'brand_colour',
+  website: 'brand_website',
+  support: 'brand_support',
+  logo: 'brand_logo',
+}
+
+const columnOf = (field: string) => COLUMNS[field] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** The SQL columns of a `Merchant`, selected from `merchants m`. */
 export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
   m.acquirer_merchant_id as "acquirerMerchantId", m.fallback_acquirer as "fallbackAcquirer",
   m.fallback_acquirer_merchant_id as "fallbackAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
-  m.max_amount_paise / 100 as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
+  m.max_amount_paise / 100 as "maxAmount", m.brand_colour as colour, m.brand_website as website,
+  m.brand_support as support, m.brand_logo as logo, m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** Fields that the operator may change; an absent field stays unchanged. */
 type MerchantChanges = {

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import * as z from 'zod'
-import { errorText, identifier, matching, text, VPA } from '../../platform/fields.ts'
+import { contrast, darkened } from '../../platform/contrast.ts'
+import { emailAddress, errorText, identifier, matching, readUrl, text, VPA } from '../../platform/fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 
 /**
@@ -76,6 +77,50 @@ const acquirers = z.string(errorText(ACQUIRERS_RULE)).transform((typed, context)
   return z.NEVER
 })
 
+/** WCAG 1.4.11 requires this contrast for the parts by which a person recognises a control. */
+const LEAST_CONTRAST = 3
+
+const COLOUR_RULE = "must be a colour such as '#0b6b4f', in quotes, or none"
+
+const colour = matching(/^(?:none|#[0-9a-f]{6})$/i, COLOUR_RULE).transform((typed, context) => {
+  if (typed === 'none') return null
+  const given = typed.toLowerCase()
+  const ratio = contrast(given, '#ffffff')
+  if (ratio >= LEAST_CONTRAST) return given
+  const shown = (Math.floor(ratio * 100) / 100).toFixed(2)
+  const nearest = darkened(given, LEAST_CONTRAST)
+  context.addIssue(
+    `has a contrast of ${shown}:1 to white, and needs ${LEAST_CONTRAST}:1: use '${nearest}', the nearest colour that has it`,
+  )
+  return z.NEVER
+})
+
+const WEBSITE_LIMIT_CHARACTERS = 255
+const WEBSITE_RULE = `must be an https URL of at most ${WEBSITE_LIMIT_CHARACTERS} characters, such as https://shop.example, or none`
+
+/** Becomes the form in which browsers write the URL. */
+const website = z.string(errorText(WEBSITE_RULE)).transform((typed, context) => {
+  if (typed === 'none') return null
+  const url = readUrl(typed)
+  const isPublic = url?.protocol === 'https:' && url.username === '' && url.password === ''
+  if (isPublic && url.href.length <= WEBSITE_LIMIT_CHARACTERS) return url.href
+  context.addIssue(WEBSITE_RULE)
+  return z.NEVER
+})
+
+const SUPPORT_RULE =
+  'must be an e-mail address such as care@shop.example, a telephone number such as +91 80 1234 5678, or none'
+const TELEPHONE = /^\+?[0-9](?:[ -]?[0-9]){2,14}$/
+
+const support = z.string(errorText(SUPPORT_RULE)).transform((typed, context) => {
+  if (typed === 'none') return null
+  if (TELEPHONE.test(typed)) return typed
+  const address = emailAddress.safeParse(typed)
+  if (address.success) return address.data
+  context.addIssue(SUPPORT_RULE)
+  return z.NEVER
+})
+
 const MerchantFields = z.object({
   mid: identifier,
   name,
@@ -94,6 +139,11 @@ const MerchantFields = z.object({
   tax: percents,
   /** Whether the service itself calls the redirect_url of a paid order. */
   returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
+  /** The path of a PNG, `-` for standard input, or `none`. */
+  logo: z.string(errorText('must be the path of a PNG, - for standard input, or none')),
+  colour,
+  website,
+  support,
 })
 
 /** UPI's category code for payments between individuals, also used for merchants without a category. */

@@ -35,6 +35,18 @@ async function openFile(path: string): Promise<Readable> {
   throw new CommandError(`${path} is a directory: give a file`)
 }
 
+/** Reads a file of at most `maxBytes` bytes into memory; of a longer one, only little more than that. */
+export async function readBytes(file: string, terminal: Terminal, maxBytes: number): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const part of file === '-' ? terminal.stdin : await openFile(file)) {
+    parts.push(part)
+    length += part.length
+    if (length > maxBytes) break
+  }
+  return Buffer.concat(parts)
+}
+
 /** Reads a whole file, such as the secrets of an account, into memory. */
 export async function readText(file: string, terminal: Terminal): Promise<string> {
   return Buffer.concat(await (file === '-' ? terminal.stdin : await openFile(file)).toArray()).toString('utf8')

@@ -3,6 +3,8 @@ import type { DatabaseConfig } from '../../config.ts'
 import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
+import { checkLogo, LOGO_LIMITS, type Logo, LogoError } from '../../gateway/tenants/logo.ts'
+import { saveLogo } from '../../gateway/tenants/logos.ts'
 import { type MerchantFee, newestFees, saveFees } from '../../gateway/tenants/merchant-fees.ts'
 import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../../gateway/tenants/schema.ts'
@@ -19,23 +21,29 @@ import { toIndianDigits } from '../../platform/money.ts'
 import { atomicCommand, command } from './command.ts'
 import { document, type RecordData, record, table } from './data.ts'
 import { CommandError, UsageError } from './errors.ts'
-import type { Output } from './output.ts'
+import { readBytes } from './file.ts'
+import type { Output, Terminal } from './output.ts'
 
 const OPTIONAL =
-  '[--dynamic-qr link|image] [--acquirer ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]] [--account NAME|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default] … [--max-amount RUPEES|default] [--fee PERCENT[,FALLBACK] --tax PERCENT[,FALLBACK] | --fee none]'
+  '[--dynamic-qr link|image] [--acquirer ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]] [--account NAME|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default] … [--max-amount RUPEES|default] [--fee PERCENT[,FALLBACK] --tax PERCENT[,FALLBACK] | --fee none] [--logo FILE|none] [--colour COLOUR|none] [--website URL|none] [--support EMAIL|TELEPHONE|none]'
 
 export const merchantCommands = [
   atomicCommand('merchants add', 'Add a merchant', {
     usage: `[--mid MID] --name NAME --vpa VPA [--mcc CODE] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run({ returnCall, payee: payees, account, fee, tax, ...given }, { config, client, now }) {
+    async run(
+      { returnCall, payee: payees, account, fee, tax, logo: file, ...given },
+      { config, client, now, terminal },
+    ) {
+      const logo = await readLogo(file, terminal)
       const merchant = { ...given, ...toColumns(given.acquirer, account) }
       await rejectInvalidAcquirers(merchant, config, client)
-      const added = await createMerchants(client).add({ ...merchant, payees }, now)
+      const added = await createMerchants(client).add({ ...merchant, payees, logo: logo?.sha256 }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} already exists: choose another`)
+      if (logo) await saveLogo(client, merchant.mid, logo)
       await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
       if (returnCall) await createEndpoints(client).setReturnUrlCallback(merchant.mid, returnCall === 'on', now)
-      return { ...(await showWithAdvice(added, client)), created: { mid: merchant.mid } }
+      return { ...(await showWithAdvice(added, client)), created: { mid: merchant.mid, ...toDetail(logo) } }
     },
   }),
 
@@ -44,7 +52,7 @@ export const merchantCommands = [
       const more = await readMore(db)
       const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
       const columns =
-        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, createdAt, disabledAt, warnings'
+        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, logo, colour, website, support, createdAt, disabledAt, warnings'
       return table(columns, merchants, {
         empty: 'No merchants.',
         cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
@@ -56,20 +64,25 @@ export const merchantCommands = [
     usage: `--mid MID [--name NAME] [--vpa VPA] [--mcc CODE] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee, --logo, --colour, --website, --support',
     ),
-    async run({ mid, returnCall, payee: payees, account, fee, tax, ...typed }, { config, client, now }) {
+    async run(
+      { mid, returnCall, payee: payees, account, fee, tax, logo: file, ...typed },
+      { config, client, now, terminal },
+    ) {
+      const logo = await readLogo(file, terminal)
       const merchants = createMerchants(client)
       const before = known(mid, await merchants.find(mid))
       const { acquirer, ...others } = typed
       const moved = acquirer ? toColumns(acquirer, account) : { acquirer: withAccount(before.acquirer, account) }
-      const changes = { ...others, ...moved }
+      const changes = { ...others, ...moved, logo: logo === null ? null : logo?.sha256 }
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       await rejectInvalidAcquirers({ ...before, ...given }, config, client)
       if (returnCall) await createEndpoints(client).setReturnUrlCallback(mid, returnCall === 'on', now)
       const changed = known(mid, await merchants.update(mid, { ...changes, payees }))
+      if (logo !== undefined) await saveLogo(client, mid, logo)
       await saveFees(client, mid, toFees(changed, fee, tax), now)
-      return showWithAdvice(changed, client)
+      return { ...(await showWithAdvice(changed, client)), created: toDetail(logo) }
     },
   }),
 
@@ -117,6 +130,21 @@ async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, 
     throw new CommandError('direct cannot be combined with a fallback acquirer: it always creates a link')
   }
 }
+
+/** The logo of `--logo`: null for `none`, undefined without the flag. */
+async function readLogo(file: string | undefined, terminal: Terminal): Promise<Logo | null | undefined> {
+  if (file === undefined) return undefined
+  if (file === 'none') return null
+  const bytes = await readBytes(file, terminal, LOGO_LIMITS.bytes)
+  try {
+    return checkLogo(bytes)
+  } catch (error) {
+    throw error instanceof LogoError ? new CommandError(`--logo ${file} ${error.message}`) : error
+  }
+}
+
+/** The audit contains the path of the logo as typed, and its hash, because the file may change later. */
+const toDetail = (logo: Logo | null | undefined) => (logo ? { logo: logo.sha256 } : {})
 
 function known(mid: string, merchant: Merchant | undefined): Merchant {
   if (merchant === undefined) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
@@ -175,6 +203,8 @@ async function show(merchant: Merchant, db: Queryable): Promise<RecordData> {
 const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   ...merchant,
   maxAmount: toIndianDigits(merchant.maxAmount),
+  // The JSON output has the whole hash.
+  logo: merchant.logo?.slice(0, 8) ?? null,
   fees: formatFees(merchant.fees),
 })
 

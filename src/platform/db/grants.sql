@@ -3,7 +3,7 @@
 -- must add the table to this file.
 revoke all on all tables in schema public from upi_service;
 
-grant select on schema_migrations, merchants, acquirer_accounts, partner_merchants, access_keys, settlements to upi_service;
+grant select on schema_migrations, merchants, merchant_logos, acquirer_accounts, partner_merchants, access_keys, settlements to upi_service;
 -- The day of a key's last use is in a separate table, because the service must not change a key's secret, merchant,
 -- partner or rights.
 grant select, insert, update (last_used_on) on key_uses to upi_service;
