@@ -1,5 +1,6 @@
 import { fetchSettlementList } from './books/settlements/fetch-settlement-list.ts'
 import { paymentNotification } from './gateway/acquirers/direct/notifications.ts'
+import { payLogo } from './gateway/checkout/logo.ts'
 import { payPage } from './gateway/checkout/pay-page.ts'
 import { payQrPng, payQrSvg } from './gateway/checkout/qr.ts'
 import { cancelPayment } from './gateway/payments/cancel-payment.ts'
@@ -24,7 +25,7 @@ export const OPERATIONS = {
     fetchTransactionListOfPartner,
   ],
   acquirer: [paymentNotification],
-  pages: [payPage, payQrPng, payQrSvg],
+  pages: [payPage, payQrPng, payQrSvg, payLogo],
   health: [livez, readyz],
 }
 

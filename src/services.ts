@@ -11,6 +11,7 @@ import { createReports } from './gateway/payments/reports.ts'
 import { createStatusChecks, createWaiting } from './gateway/payments/status-checks.ts'
 import { createRefundUpdates } from './gateway/refunds/record-update.ts'
 import { createAccessKeys } from './gateway/tenants/access-keys.ts'
+import { createLogoFinder } from './gateway/tenants/logos.ts'
 import { createPartners } from './gateway/tenants/partners.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import type { Metrics } from './operator/monitoring/metrics.ts'
@@ -80,6 +81,7 @@ export function createServices(environment: Environment) {
     findCheckout: createCheckoutFinder(intents),
     closeLink: createLinkCloser({ clientOf: clients.clientOf, reports, now, log }),
     drawQr: createDrawQr(limits.pages),
+    findLogo: createLogoFinder(pools.pages, limits.pages),
     serializeByKey: createSerializer(),
     readiness: createReadiness({ ...base, accounts, db: pools.pages }),
   }

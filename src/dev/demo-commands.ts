@@ -41,7 +41,7 @@ export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): 
     '',
     `WEBHOOK_SECRET=${demo.webhook.secret} PORT=${demo.webhook.port} node src/dev/receive-webhooks.mjs`,
     '',
-    '   Press "Simulate payment" on the page. Then check the payment status:',
+    '   Open "Simulate" on the page and press "Simulate payment". Then check the payment status:',
     '',
     curl('/v1/payments/checkPaymentStatus', { mid: demo.mid, order_id: orderId }),
     '',

@@ -5,8 +5,11 @@ import pg from 'pg'
 import { importSettlements } from '../books/settlements/import.ts'
 import { createAccessKeys, type NewAccessKey } from '../gateway/tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../gateway/tenants/credentials.ts'
+import { checkLogo } from '../gateway/tenants/logo.ts'
+import { saveLogo } from '../gateway/tenants/logos.ts'
 import { createMerchants } from '../gateway/tenants/merchants.ts'
 import { createPartners } from '../gateway/tenants/partners.ts'
+import { drawCup } from './demo-logo.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
@@ -69,7 +72,13 @@ export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Clie
 
 async function makeTenants(client: pg.Client, now: Date): Promise<void> {
   const merchant = { mid: MID, name: 'Demo Merchant', vpa: VPA, mcc: '5814', dynamicQr: 'link' } as const
-  if (!(await createMerchants(client).add(merchant, now))) return
+  const colour = '#0b6b4f'
+  const brand = { colour, website: 'https://shop.example/', support: 'care@shop.example' }
+  const merchants = createMerchants(client)
+  if (!(await merchants.add({ ...merchant, ...brand }, now))) return
+  const logo = checkLogo(drawCup(colour))
+  await saveLogo(client, MID, logo)
+  await merchants.update(MID, { logo: logo.sha256 })
   await createPartners(client).add({ pid: PID, name: 'Demo Partner' }, now)
   await createPartners(client).link(PID, MID)
 }

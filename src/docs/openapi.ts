@@ -113,7 +113,7 @@ const TAGS = [
   { name: 'Merchant', description: 'Accept, check and refund payments, with the key of a merchant.' },
   { name: 'Partner', description: 'List transactions and settlements, with the key of a partner.' },
   { name: 'Acquirer', description: 'Payment notifications of the bank.' },
-  { name: 'Customer', description: 'The pages and QR codes for the customer.' },
+  { name: 'Customer', description: 'The pages, QR codes and logos for the customer.' },
   { name: 'Operator', description: 'Health checks.' },
 ]
 

@@ -29,6 +29,7 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
     mid,
     ...payee,
     payees: [],
+    ...{ colour: null, website: null, support: null, logo: null },
     ...created,
     input: 'strict',
     expiryMinutes: null,

@@ -6,6 +6,7 @@ import { importDailyReport } from '../../src/gateway/payments/import-daily-repor
 import { OPERATIONS } from '../../src/operations.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
+  addLogo,
   CREATE,
   form,
   intentFields,
@@ -71,8 +72,9 @@ async function driveEveryOperation() {
     expect((await post(app, CREATE, { ...fields, order_id: '0'.repeat(32) }, key)).status).toBe(200)
   })
   const watched = await create()
+  await addLogo(db, mid)
   await as('pay page', async () => {
-    for (const address of [`/pay/${watched}`, `/pay/${watched}/qr.svg`]) {
+    for (const address of [`/pay/${watched}`, `/pay/${watched}/qr.svg`, `/pay/${watched}/logo.png`]) {
       expect((await app.inject(address)).statusCode).toBe(200)
     }
     const events = app.inject(`/pay/${watched}/events`)

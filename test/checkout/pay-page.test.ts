@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { createExceptions } from '../../src/gateway/payments/read-exceptions.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
+  CANCEL,
   CREATE,
   errorResponse,
   intentFields,
@@ -33,21 +35,21 @@ async function newOrder(changes: Record<string, string> = {}, name = 'Chai Point
   return { mid, orderId: orderId as string, page: `/pay/${orderId}` }
 }
 
-/** Returns the visible section, the note on a failed attempt, and the visible link back to the merchant. */
+/** Returns the page's state, its main button, whether it offers to pay, its reason and the UTR. */
 function shown(html: string) {
-  const visible = [...html.matchAll(/<section class="(\w+)"[^>]*?( hidden)?>/g)].filter(([, , hidden]) => !hidden)
-  const ways = [...html.matchAll(/<a class="(button first back|unpaid)"[^>]*?( hidden)?>/g)].filter(
-    ([, , hidden]) => !hidden,
-  )
+  // The card for the end of the time is hidden until the script shows it.
+  const page = html.replace(/<div class="time-up" hidden>.*?<\/div>/s, '')
   return {
-    visible: visible.map(([, name]) => name),
-    back: ways.map(([, name]) => name),
-    attempt: /<p class="attempt">/.test(html),
-    utr: /<p>UTR <strong class="utr">(\w+)</.exec(html)?.[1],
+    state: /<div class="view" data-state="(\w+)"/.exec(page)?.[1],
+    first: /<a class="button first[^"]*"[^>]*>(.*?)<\/a>/s.exec(page)?.[1]?.replace(/<[^>]*>/g, ''),
+    offersToPay: /class="qr"|class="apps"/.test(page),
+    attempt: /<p class="attempt">(.*?)<\/p>/.exec(page)?.[1],
+    utr: /<strong class="utr" data-text="(\w+)">/.exec(page)?.[1],
   }
 }
-const BUTTON = ['button first back']
-const PLAIN_LINK = ['unpaid']
+const NOTHING = { first: undefined, offersToPay: false, attempt: undefined, utr: undefined }
+const OPEN = { ...NOTHING, state: 'open', offersToPay: true }
+const RETURN = 'Return to Chai Point'
 
 const GONE = 'This payment is no longer open. Ask the merchant for a new one.'
 const NOT_FOUND = 'There is no payment at this address'
@@ -74,8 +76,20 @@ describe('the HTML and headers of the pay page', () => {
       'base-uri': "'none'",
       'frame-ancestors': "'none'",
     })
-    expect([hashes('style').length, hashes('script').length]).toEqual([1, 1])
+    expect([hashes('style').length, hashes('script').length]).toEqual([2, 1])
     expect(text).not.toMatch(/ (style|on\w+)=/)
+  })
+
+  it('contain in the style of one response only the checked colour and the time left', async () => {
+    const { page, mid } = await newOrder()
+    const styleOf = async () => [...(await get(page)).text.matchAll(/<style>(.*?)<\/style>/gs)][1]?.[1]
+    const bar = '.bar i{animation-duration:900s;animation-delay:-0s;transform:scaleX(1.000)}'
+    expect(await styleOf()).toBe(`:root{--brand:#3b3fd8;--on-brand:#fff}${bar}`)
+    await service.db.query('update merchants set brand_colour = $2 where mid = $1', [mid, '#b8860b'])
+    service.clock.advance(225)
+    expect(await styleOf()).toBe(
+      ':root{--brand:#b8860b;--on-brand:#000}.bar i{animation-duration:900s;animation-delay:-225s;transform:scaleX(0.750)}',
+    )
   })
 
   it('forbid framing, indexing, sniffing and caching, and send no referrer', async () => {
@@ -103,7 +117,7 @@ describe('the HTML and headers of the pay page', () => {
   })
 
   it('show the payee’s UPI address and the merchant’s order_id, or the orderId if there is none', async () => {
-    const number = (text: string) => /<dt>Order number<\/dt><dd><bdi>(.*?)<\/bdi>/.exec(text)?.[1]
+    const number = (text: string) => /<dt>Order<\/dt><dd><bdi>(.*?)<\/bdi>/.exec(text)?.[1]
     const { text } = await get((await newOrder({ order_id: '<i>&77231' })).page)
     expect(text).toContain('<dt>UPI address</dt><dd><bdi>chaipoint@examplebank</bdi></dd>')
     expect(number(text)).toBe('&#60;i&#62;&#38;77231')
@@ -117,8 +131,7 @@ describe('the HTML and headers of the pay page', () => {
     const own = [...text.matchAll(/ (?:src|href|action|data-events)="([^"]*)"/g)].map(([, address = '']) => address)
     expect(own.filter((address) => !/^(upi|tez|phonepe|paytmmp|https|data):/.test(address))).toEqual([
       `${orderId}/events`,
-      `${orderId}/qr.svg`,
-      `${orderId}/qr.svg`,
+      `${orderId}?lang=hi`,
     ])
   })
 
@@ -146,10 +159,11 @@ describe('the HTML and headers of the pay page', () => {
     const redirectUrl = `https://shop.example.in/thanks?q=${hostile}`
     const { text } = await get((await newOrder({ note: hostile, redirect_url: redirectUrl }, hostile)).page)
     const escaped = '&#34;&#39;&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#38;amp;'
-    expect(text).toContain(`class="button first back" href="https://shop.example.in/thanks?q=${escaped}"`)
-    expect(text).toContain(`<h1>Payment to <bdi>${escaped}</bdi></h1>`)
+    expect(text).toContain(`class="unpaid" href="https://shop.example.in/thanks?q=${escaped}"`)
+    expect(text).toContain(`<h1 class="cut"><bdi>${escaped}</bdi></h1>`)
+    expect(text).toContain(`<meta property="og:title" content="Pay ${escaped}">`)
     expect(text).toContain(`<title>Pay · ${escaped}</title>`)
-    expect(text).toContain(`<p class="quiet"><bdi>${escaped}</bdi></p>`)
+    expect(text).toContain(`<p class="about"><bdi>${escaped}</bdi></p>`)
     expect(text.match(/<script/g)).toHaveLength(1)
   })
 
@@ -192,19 +206,37 @@ describe('the language of a page', () => {
       sandbox.clock.advance(seconds)
       for (const userAgent of ['', ...Object.values(USER_AGENTS)]) {
         pages.push((await inHindi(page, sandbox, userAgent)).text)
+        pages.push((await inHindi(`${page}?back=${sandbox.clock.now().getTime()}`, sandbox, userAgent)).text)
       }
     }
     const names =
       /Google Pay|PhonePe|Paytm|BHIM|CRED|Chrome|Safari|UPI|UTR|QR|https:[/.\w]+|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
     for (const page of pages) {
       // The sandbox lists the failure reasons by their interface names.
-      const body = page.replace(/<(style|script|option)>.*?<\/\1>|<wbr>/gs, '')
+      const body = page.replace(/<(style|script|option)>.*?<\/\1>|<wbr>|<a class="lang".*?<\/a>/gs, '')
       const shown = [
         ...body.matchAll(/>([^<]+)</g),
         ...body.matchAll(/ (?:alt|aria-label|data-(?:\w+-left|waiting|nothing-opened|copied))="([^"]*)"/g),
       ].map(([, text = '']) => text.replace(/\{\w+\}/g, '').replace(names, ''))
       expect(shown.filter((text) => /[A-Za-z]/.test(text))).toEqual([])
     }
+  })
+
+  it('is the one of the address, which links and reloads keep, whatever the browser prefers', async () => {
+    const { page, orderId } = await newOrder()
+    for (const [own, other, name] of [
+      ['hi', 'en', 'English'],
+      ['en', 'hi', 'हिन्दी'],
+    ]) {
+      const { headers, text } = await inHindi(`${page}?lang=${own}`)
+      expect(headers['content-language']).toBe(own)
+      expect(text).toContain(
+        `<a class="lang" href="${orderId}?lang=${other}" lang="${other}" hreflang="${other}">${name}</a>`,
+      )
+      expect(text).toContain(`content="5; url=?lang=${own}&#38;reload"`)
+    }
+    expect((await get('/pay/x?lang=hi')).text).toContain('इस पते पर कोई भुगतान नहीं है')
+    expect((await get(`${page}?lang=ta`)).headers['content-language']).toBe('en')
   })
 
   it('is also the browser’s language on error pages', async () => {
@@ -230,71 +262,134 @@ describe('the page that the service sends', () => {
 
   it('offers ways to pay an open order, and reloads itself without JavaScript', async () => {
     const { text } = await get((await newOrder()).page)
-    expect([shown(text), refresh(text)]).toEqual([
-      { visible: ['open'], back: PLAIN_LINK, attempt: false, utr: undefined },
-      '5; url=?reload',
-    ])
+    expect([shown(text), refresh(text)]).toEqual([OPEN, '5; url=?reload'])
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
-  it('shows the UTR of a paid order, no QR and no way to pay, and does not redirect by itself', async () => {
+  it('is a receipt of a paid order, without a way to pay, and does not redirect by itself', async () => {
+    service.clock.set('2026-11-26T08:04:00.000Z')
     const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
-    await notify(service, notification(orderId, { UTR: '523504870405' }))
+    await notify(service, notification(orderId, { UTR: '523504870405', paidAt: '2026-11-26T13:34:00+05:30' }))
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
-      { visible: ['paid'], back: BUTTON, attempt: false, utr: '523504870405' },
+      { ...NOTHING, state: 'paid', first: RETURN, utr: '523504870405' },
       undefined,
     ])
+    expect(text).toContain('<title>₹200 paid · Chai Point</title>')
+    expect(text).toContain('26 Nov 2026, 1:34 pm IST')
+    expect(text).toContain('>5235 0487 0405</strong>')
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
     const qr = await get(`${page}/qr.png`)
     expect([qr.status, qr.body]).toEqual([410, errorResponse(410, GONE)])
   })
 
-  it('shows the refund once the whole amount was refunded, and does not redirect by itself', async () => {
+  it('lists refunds on the receipt, and shows the refund once the whole amount was refunded', async () => {
     const { page, orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: '523504870407' }))
-    const refund = (paise: number, status: string) =>
+    const refund = (paise: number, status: string, reference = '') =>
       service.db.query(
         `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
-                              status, ended_at)
-         select mid, $2, $2, order_id, utr, $3, 'Cold tea', acquirer, 'merchant', received_at, $4,
-                case when $4 <> 'PENDING' then received_at end
+                              status, reference, ended_at)
+         select mid, $2, $2, order_id, utr, $3, 'Cold tea', acquirer, 'merchant', received_at, $4, $5,
+                case when $4 <> 'PENDING' then timestamptz '2026-11-27 09:00:00Z' end
            from payments where order_id = $1`,
-        [orderId, `R${paise}${status}`, paise, status],
+        [orderId, `R${paise}${status}`, paise, status, reference],
       )
-    for (const [paise, status] of [
-      [19_999, 'SUCCESS'],
-      [1, 'PENDING'],
-      [2, 'FAIL'],
-    ] as const)
-      await refund(paise, status)
-    expect(shown((await get(page)).text).visible).toEqual(['paid'])
-    await refund(1, 'SUCCESS')
+    const rows = async () =>
+      [...(await get(page)).text.matchAll(/<dt>Refunded<\/dt><dd>(.*?)<\/dd>/g)].map(([, row]) => row)
+    await refund(19_900, 'SUCCESS', '195932211633')
+    await refund(100, 'PENDING')
+    await refund(200, 'FAIL')
+    expect(shown((await get(page)).text).state).toBe('paid')
+    expect(await rows()).toEqual(['₹1 on its way', '₹199 on 27 Nov 2026 · UTR 1959 3221 1633'])
+    await refund(100, 'SUCCESS')
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
-      { visible: ['refunded'], back: BUTTON, attempt: false, utr: '523504870407' },
+      { ...NOTHING, state: 'refunded', first: RETURN, utr: '523504870407' },
       undefined,
     ])
-    expect(text).toContain('<title>Refunded · Chai Point</title>')
+    expect(text).toContain('<title>₹200 refunded · Chai Point</title>')
     expect(text).toContain('The full amount was refunded to the account that paid.')
   })
 
-  it.each(['FAIL', 'REJECT'])(
-    'offers ways to pay after an attempt with status %s, and shows that the attempt failed',
-    async (status) => {
-      const { page, orderId } = await newOrder()
-      await notify(service, notification(orderId, { status, UTR: undefined }))
-      const { text } = await get(page)
-      expect([shown(text), refresh(text)]).toEqual([
-        { visible: ['open'], back: PLAIN_LINK, attempt: true, utr: undefined },
-        '5; url=?reload',
-      ])
-      expect(text).toContain('Your last attempt failed. You can pay here with another app or account.')
-      expect(text).toContain('upi://pay?')
-      expect((await get(`${page}/qr.png`)).status).toBe(200)
-    },
-  )
+  const fail = (orderId: string, reason: string, status = 'FAIL') =>
+    notify(service, notification(orderId, { status, reason }))
+
+  it.each(['FAIL', 'REJECT'])('offers ways to pay after an attempt with status %s and a wrong PIN', async (status) => {
+    const { page, orderId } = await newOrder()
+    await fail(orderId, 'wrong_pin', status)
+    const { text } = await get(page)
+    expect([shown(text), refresh(text)]).toEqual([
+      { ...OPEN, state: 'attemptFailed', attempt: 'The UPI PIN was incorrect. Try again.' },
+      '5; url=?reload',
+    ])
+    expect(text).toContain('upi://pay?')
+    expect((await get(`${page}/qr.png`)).status).toBe(200)
+  })
+
+  it('offers no way to pay while money may be in transit, until the customer confirms that it is not', async () => {
+    const { page, orderId } = await newOrder()
+    await fail(orderId, 'bank_unavailable')
+    const { text } = await get(page)
+    expect(shown(text)).toEqual({ ...NOTHING, state: 'attemptFailed', attempt: 'A bank or UPI was unavailable.' })
+    expect(text).toContain('do not pay again: it returns by itself within 5 days')
+    const confirm = /<a class="button" href="([^"]*)">My money has not left my account: pay another way<\/a>/.exec(
+      text,
+    )?.[1]
+    expect(shown((await get(`/pay/${confirm}`)).text)).toMatchObject({ state: 'attemptFailed', offersToPay: true })
+    // The confirmation is not valid for a later attempt.
+    service.clock.advance(5)
+    await fail(orderId, 'not_authorised_in_time')
+    expect(shown((await get(`/pay/${confirm}`)).text)).toMatchObject({ state: 'attemptFailed', offersToPay: false })
+  })
+
+  it('offers no way to pay a merchant that cannot be paid', async () => {
+    const { page, orderId } = await newOrder()
+    await fail(orderId, 'payee_not_allowed')
+    const { text } = await get(page)
+    expect(shown(text)).toMatchObject({ state: 'attemptFailed', first: RETURN, offersToPay: false })
+    expect(text).not.toContain('pay another way')
+  })
+
+  it('waits after the customer returned from an app, without offering to pay, until the customer says so', async () => {
+    const { page, orderId } = await newOrder()
+    const back = service.clock.now().getTime()
+    const { text } = await get(`${page}?back=${back}&app=PhonePe`)
+    expect([shown(text), refresh(text)]).toEqual([
+      { ...NOTHING, state: 'waiting' },
+      `5; url=?back=${back}&#38;app=PhonePe&#38;reload`,
+    ])
+    expect(text).toContain('<h2 tabindex="-1">Approve in PhonePe</h2>')
+    expect(text).toContain('Please do not pay a second time.')
+    const again = /<a class="button" href="([^"]*)">I have not paid: choose another app<\/a>/.exec(text)?.[1]
+    expect(shown((await get(`/pay/${again}`)).text)).toEqual(OPEN)
+    service.clock.advance(5)
+    await fail(orderId, 'wrong_pin')
+    expect(shown((await get(`${page}?back=${back}&app=PhonePe`)).text).state).toBe('attemptFailed')
+  })
+
+  it('ignores parameters that the page does not write', async () => {
+    const { page } = await newOrder()
+    for (const query of ['back=1e3', 'back=', 'back=1&back=2', 'again=x', 'app=<b>', 'lang=xx', 'x=y']) {
+      const { status, text } = await get(`${page}?${query}`)
+      expect([status, shown(text)], query).toEqual([200, OPEN])
+      expect(text).not.toContain('<b>')
+    }
+  })
+
+  it('shows a payment of another amount, and offers no way to pay, until the operator resolves it', async () => {
+    const { page, orderId, mid } = await newOrder()
+    await notify(service, notification(orderId, { amount: 201, UTR: '523504870409' }))
+    const { text } = await get(page)
+    expect(shown(text)).toEqual({ ...NOTHING, state: 'amountMismatch', first: RETURN, utr: '523504870409' })
+    expect(text).toContain('₹201 arrived instead of ₹200')
+    expect(text).toContain('Please do not pay again.')
+    const exceptions = createExceptions(service.db)
+    const resolution = { reason: 'returned', by: 'asha', now: service.clock.now() }
+    await exceptions.resolve(await exceptions.ofOrder(mid, orderId), resolution)
+    expect(shown((await get(page)).text)).toEqual(OPEN)
+  })
 
   it.each([
     ['there was no attempt', undefined, 'expired'],
@@ -302,48 +397,80 @@ describe('the page that the service sends', () => {
     ['an attempt was rejected', 'REJECT', 'failed'],
   ])('shows the final status only 10 minutes after the expiry if %s', async (_what, status, end) => {
     const { page, orderId } = await newOrder()
-    if (status) await notify(service, notification(orderId, { status, UTR: undefined }))
+    if (status) await fail(orderId, 'wrong_pin', status)
     service.clock.advance(15 * 60 - 1)
-    expect(shown((await get(page)).text).visible).toEqual(['open'])
+    expect(shown((await get(page)).text).state).toBe(status ? 'attemptFailed' : 'open')
     service.clock.advance(1)
     for (const seconds of [0, 10 * 60 - 1]) {
       service.clock.advance(seconds)
       const { text } = await get(page)
-      expect([shown(text), refresh(text)]).toEqual([
-        { visible: ['timeUp'], back: PLAIN_LINK, attempt: false, utr: undefined },
-        '15; url=?reload',
-      ])
+      expect([shown(text), refresh(text)]).toEqual([{ ...NOTHING, state: 'timeUp' }, '15; url=?reload'])
       expect(text).not.toMatch(/upi:|qr\.svg/)
     }
     service.clock.advance(1)
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
-      { visible: [end], back: BUTTON, attempt: false, utr: undefined },
+      // The reason stays, without its advice to try again.
+      { ...NOTHING, state: end, first: RETURN, attempt: status && 'The UPI PIN was incorrect.' },
       undefined,
     ])
+    expect(text).toContain('To order again, return to <bdi>Chai Point</bdi>.')
+    expect(text).toContain('note the reference number (UTR)')
   })
 
-  it('explains to customers of an unpaid final order what to do if money has left their account', async () => {
-    const { text } = await get((await newOrder()).page)
-    const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
-    expect(sections.flatMap(([html, of]) => (html.includes('note the reference number (UTR)') ? [of] : []))).toEqual([
-      'failed',
-      'expired',
-      'cancelled',
-    ])
+  it('names the next step of a cancelled order', async () => {
+    const { page, mid, orderId } = await newOrder()
+    const { status } = await post(service.app, CANCEL, { mid, order_id: orderId }, await newKey(service.db, { mid }))
+    expect(status).toBe(200)
+    const { text } = await get(page)
+    expect(shown(text)).toEqual({ ...NOTHING, state: 'cancelled', first: RETURN })
+    expect(text).toContain('To order again, return to <bdi>Chai Point</bdi>.')
+    expect(text).toContain('note the reference number (UTR)')
   })
 
   it('returns the order’s state to a HEAD request, for browsers without events', async () => {
     const { page, orderId } = await newOrder()
-    const send = async () => {
-      const { headers } = await service.app.inject({ method: 'HEAD', url: page })
-      return [headers['x-payment-state'], headers['x-payment-utr']]
-    }
-    expect(await send()).toEqual(['open', ''])
-    await notify(service, notification(orderId, { status: 'FAIL', UTR: undefined }))
-    expect(await send()).toEqual(['attemptFailed', ''])
+    const send = async () => (await service.app.inject({ method: 'HEAD', url: page })).headers['x-payment-state']
+    expect(await send()).toBe('open')
+    await fail(orderId, 'wrong_pin')
+    const first = await send()
+    expect(first).toBe(`attemptFailed-${service.clock.now().getTime()}`)
+    service.clock.advance(1)
+    await fail(orderId, 'wrong_pin')
+    expect(await send()).not.toBe(first)
     await notify(service, notification(orderId, { UTR: '523504870406' }))
-    expect(await send()).toEqual(['paid', '523504870406'])
+    expect(await send()).toBe('paid')
+  })
+})
+
+describe('the merchant’s brand', () => {
+  it('is the colour, website and contact of the merchant, and its initials without a logo', async () => {
+    const { page, mid } = await newOrder()
+    const plain = (await get(page)).text
+    expect(plain).toContain('<span class="logo" aria-hidden="true">CP</span>')
+    expect(plain).toContain('<link rel="icon" href="data:image/svg+xml,%3Csvg')
+    expect(plain).not.toMatch(/class="(site|help)"|og:image/)
+    await service.db.query(
+      "update merchants set brand_website = 'https://www.chaipoint.example/shop', brand_support = 'care@chaipoint.example' where mid = $1",
+      [mid],
+    )
+    const { text } = await get(page)
+    expect(text).toContain('<p class="site"><bdi>chaipoint.example</bdi></p>')
+    expect(text).toContain('<a class="help" href="mailto:care@chaipoint.example">Help</a>')
+    await service.db.query("update merchants set brand_support = '+91 98765 43210' where mid = $1", [mid])
+    expect((await get(page)).text).toContain('<a class="help" href="tel:+919876543210">Help</a>')
+  })
+
+  it('previews a shared link by the merchant’s name, without the amount', async () => {
+    const { text } = await get((await newOrder()).page)
+    const metas = [...text.matchAll(/<meta property="([^"]*)" content="([^"]*)">/g)].map(([, name, value]) => [
+      name,
+      value,
+    ])
+    expect(metas).toEqual([
+      ['og:title', 'Pay Chai Point'],
+      ['og:type', 'website'],
+    ])
   })
 })
 
@@ -399,22 +526,43 @@ it('the service returns 503 for pages, QRs and events while the database is unav
 describe('simulated payments', () => {
   it('are rejected without the sandbox', async () => {
     const { page, orderId } = await newOrder()
-    expect((await get(page)).text).not.toMatch(/<form|<button (?!class="button copy")|\/simulate|name="status"/i)
+    expect((await get(page)).text).not.toMatch(/<form|<button (?!class="copy")|\/simulate|name="status"/i)
     const { status } = await post(service.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
-    expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
+    expect([status, shown((await get(page)).text).state]).toEqual([404, 'open'])
   })
 
   it('are stored with the source sandbox and redirect to the pay page', async () => {
     const sandbox = await startService({ sandbox: true })
     const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
     expect((await get(page, sandbox)).text).toContain(
-      `<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">`,
+      `<form class="sandbox" aria-label="Test mode" method="post" action="${orderId}/simulate">`,
     )
     const response = await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
     expect([response.status, response.headers.location]).toEqual([303, `../${orderId}`])
     const { rows } = await sandbox.db.query('select kind, source from payments where order_id = $1', [orderId])
     expect(rows).toEqual([{ kind: 'first', source: 'sandbox' }])
     expect((await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'REFUND' })).status).toBe(400)
+  })
+})
+
+describe('the sandbox', () => {
+  it.each([
+    [[{ status: 'FAIL', reason: 'wrong_pin' }], 'attemptFailed'],
+    [[{ status: 'OTHER_AMOUNT' }], 'amountMismatch'],
+    [[{ status: 'SUCCESS' }], 'paid'],
+    [[{ status: 'EXPIRE' }], 'timeUp'],
+    [[{ status: 'END' }], 'expired'],
+    [[{ status: 'FAIL' }, { status: 'END' }], 'failed'],
+    [[{ status: 'CANCEL' }], 'cancelled'],
+    [[{ status: 'LATE' }], 'paid'],
+  ])('produces by %j the state %s', async (steps, state) => {
+    const sandbox = await startService({ sandbox: true, asServiceRole: true })
+    const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
+    for (const step of steps) {
+      const { status, headers } = await post(sandbox.app, `/pay/${orderId}/simulate?lang=hi`, step)
+      expect([status, headers.location]).toEqual([303, `../${orderId}?lang=hi`])
+    }
+    expect(shown((await get(page, sandbox)).text).state).toBe(state)
   })
 })
 

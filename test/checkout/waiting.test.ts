@@ -43,6 +43,7 @@ const WAITING: Record<string, (orderId: string) => Promise<unknown>> = {
     post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key),
   'its pay page reports a return from an app': (orderId) => openEvents(orderId, '?back'),
   'its pay page without JavaScript reloads itself': (orderId) => fetch(`${url}/pay/${orderId}?reload`),
+  'its pay page without JavaScript reports a return from an app': (orderId) => fetch(`${url}/pay/${orderId}?back=1`),
 }
 
 const UNKNOWN_ORDER: Record<string, (orderId: string) => Promise<unknown>> = {

@@ -86,12 +86,12 @@ describe('the wallet links of a page', () => {
     [
       'android',
       [
-        ['any', 'upi://pay?QUERY'],
         ['Google Pay', intentFor('com.google.android.apps.nbu.paisa.user')],
         ['PhonePe', intentFor('com.phonepe.app')],
         ['Paytm', intentFor('net.one97.paytm')],
         ['BHIM', intentFor('in.org.npci.upiapp')],
         ['CRED', intentFor('com.dreamplug.androidapp')],
+        ['any', 'upi://pay?QUERY'],
       ],
     ],
     [
@@ -108,10 +108,10 @@ describe('the wallet links of a page', () => {
     [
       'unknown',
       [
-        ['any', 'upi://pay?QUERY'],
         ['Google Pay', 'tez://upi/pay?QUERY'],
         ['PhonePe', 'phonepe://pay?QUERY'],
         ['Paytm', 'paytmmp://pay?QUERY'],
+        ['any', 'upi://pay?QUERY'],
       ],
     ],
   ] as const)('open each app by the scheme of %s, all with the same query', (platform, expected) => {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PNG } from 'pngjs'
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { type Demo, ensureDemo } from '../../src/dev/demo.ts'
 import { demoCommands } from '../../src/dev/demo-commands.ts'
@@ -32,6 +33,18 @@ it('the demo reuses its keys and data on a second start', async () => {
   expect(await ensure()).toEqual(demo)
   const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
   expect(rows).toEqual([{ keys: 2 }])
+})
+
+it('the demo’s merchant has a brand, and its pay pages the logo', async () => {
+  const { stdout } = await runOps(service.databaseUrl, ['merchants', 'list', '--json'])
+  const [merchant] = JSON.parse(stdout)
+  expect(merchant).toMatchObject({
+    ...{ colour: '#0b6b4f', website: 'https://shop.example/', support: 'care@shop.example' },
+    logo: expect.stringMatching(/^[0-9a-f]{64}$/),
+  })
+  const logo = await service.app.inject('/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3/logo.png')
+  expect([logo.statusCode, logo.headers.etag]).toEqual([200, `"${merchant.logo}"`])
+  expect(PNG.sync.read(logo.rawPayload)).toMatchObject({ width: 120, height: 120 })
 })
 
 it('the demo stores its secrets in a file that only the file’s owner can read', () => {

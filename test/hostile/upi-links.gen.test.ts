@@ -81,19 +81,19 @@ const PHONES = [
   [
     'Mozilla/5.0 (Linux; Android 10; K) Chrome/142.0.0.0 Mobile Safari/537.36',
     [
-      'upi://pay?',
       'com.google.android.apps.nbu.paisa.user',
       'com.phonepe.app',
       'net.one97.paytm',
       'in.org.npci.upiapp',
       'com.dreamplug.androidapp',
+      'upi://pay?',
     ],
   ],
   [
     'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) Version/26.0 Mobile/15E148 Safari/604.1',
     ['gpay://upi/pay?', 'phonepe://pay?', 'paytmmp://upi/pay?', 'bhim://upi/pay?', 'credpay://upi/pay?', 'upi://pay?'],
   ],
-  ['Mozilla/5.0 (X11; Linux x86_64)', ['upi://pay?', 'tez://upi/pay?', 'phonepe://pay?', 'paytmmp://pay?']],
+  ['Mozilla/5.0 (X11; Linux x86_64)', ['tez://upi/pay?', 'phonepe://pay?', 'paytmmp://pay?', 'upi://pay?']],
 ] as const
 
 describe('generated UPI links', () => {
@@ -155,7 +155,7 @@ describe('generated UPI links', () => {
         expect(links.map(({ prefix }) => prefix)).toEqual(Object.values(PREFIXES))
         for (const [userAgent, opened] of PHONES) {
           const page = responseOf(await get(`/pay/${orderId}`, { 'user-agent': userAgent })).text
-          const shown = [...page.matchAll(/<a class="button(?: first)?" href="([^"]*)"/g)].map(([, href = '']) =>
+          const shown = [...page.matchAll(/<li><a href="([^"]*)"/g)].map(([, href = '']) =>
             readUntilExpiry(href.replaceAll('&#38;', '&')),
           )
           expect(shown.map(({ prefix, androidPackage }) => androidPackage ?? prefix)).toEqual(opened)

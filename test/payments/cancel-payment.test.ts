@@ -62,7 +62,7 @@ describe('cancelPayment of an open order', () => {
     expect((await events).payload).toMatch(/data: cancelled\n\nevent: over/)
     const page = await service.app.inject(`/pay/${ours}`)
     expect([page.statusCode, page.headers['x-payment-state']]).toEqual([200, 'cancelled'])
-    expect(page.payload).toContain('The merchant has cancelled this order. Please do not pay.')
+    expect(page.payload).toContain('has cancelled this order. Please do not pay.')
     expect(page.payload).not.toContain('upi://')
     for (const file of ['qr.png', 'qr.svg']) {
       expect((await service.app.inject(`/pay/${ours}/${file}`)).statusCode).toBe(410)

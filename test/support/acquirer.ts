@@ -18,7 +18,14 @@ let lastUtr = 523_504_870_000
 /** Returns a UTR that no other test has used. */
 export const newUtr = () => String(++lastUtr)
 
-export type Notification = { orderId?: unknown; status?: unknown; UTR?: unknown; amount?: unknown; paidAt?: unknown }
+export type Notification = {
+  orderId?: unknown
+  status?: unknown
+  UTR?: unknown
+  amount?: unknown
+  paidAt?: unknown
+  reason?: unknown
+}
 
 /** A notification of a ₹200 success, with `changes`; a field changed to undefined is omitted. */
 export function notification(orderId: string, changes: Notification = {}): string {

@@ -32,7 +32,7 @@ export {
   STATUS,
   TRANSACTIONS,
 } from './requests.ts'
-export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
+export { addLogo, basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
 /** A clock that stands still until a test advances it; `elapsedMs` keeps running, and `advance` moves it too. */
 export type TestClock = {

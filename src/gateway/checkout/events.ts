@@ -3,7 +3,6 @@ import type { Logger } from 'pino'
 import { unavailable } from '../../errors.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 import { createPaymentWatch } from './payment-watch.ts'
-import { textsFor } from './texts.ts'
 
 type Dependencies = Omit<Parameters<typeof createPaymentWatch>[0], 'onError'> & {
   findCheckout: FindCheckout
@@ -28,7 +27,7 @@ export function pageEvents(app: FastifyInstance, { findCheckout, log, ...watched
     const checkout = await findCheckout(params.orderId)
     // Opens no stream after the deadline's 503 or after the client disconnected, because it would never be closed.
     if (reply.sent || reply.raw.destroyed) return reply
-    const events = watch.open(checkout, textsFor(headers['accept-language']), cameBack)
+    const events = watch.open(checkout, cameBack)
     if (events === undefined) throw unavailable()
     // Without this header nginx buffers events until its buffer is full.
     return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events)

@@ -1,12 +1,17 @@
+import * as z from 'zod'
 import { internalError, paymentClosed, unavailable } from '../../errors.ts'
 import type { Pools } from '../../platform/db/pool.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { Waiting } from '../payments/status-checks.ts'
+import { upiQrLink } from '../payments/upi-links.ts'
+import { listRefunds } from '../refunds/store.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
-import { errorPage, pageHeaders, pageState, payPageText } from './page.ts'
-import { refundsInSandbox } from './simulate.ts'
-import { textsFor } from './texts.ts'
-import { isInAppBrowser, platformOf } from './wallet-links.ts'
+import { drawPayPage, errorPage } from './page.ts'
+import { offersToPay, pageState, stateKey } from './page-state.ts'
+import type { DrawQr } from './qr.ts'
+import { isInSandbox } from './simulate.ts'
+import { LANGUAGES, textsFor } from './texts.ts'
+import { APPS, isInAppBrowser, platformOf } from './wallet-links.ts'
 
 /** Seconds after which a browser reloads a page that was rejected with 503. */
 const ERROR_PAGE_RELOAD_SECONDS = 5
@@ -18,45 +23,84 @@ export const payPage = operation({
   summary: 'Show the pay page',
   description:
     'The `payment_url` of createOrderRequest, for browsers. The page updates itself when the payment status changes; after a failed attempt ' +
-    'the customer can pay again. In English, or in Hindi if `Accept-Language` prefers it.',
+    'the customer can pay again. In English, or in Hindi if `Accept-Language` prefers it; `?lang=en` or `?lang=hi` chooses one.',
   access: 'anyone',
   errors: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
   response: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
   route: {
-    config: { errorPage: (failure, request) => errorPage(failure, request.headers['accept-language']) },
+    config: {
+      errorPage: (failure, { headers, query }) =>
+        errorPage(failure, headers['accept-language'], (query as Record<string, unknown>).lang),
+    },
     // A page without JavaScript relies on reloading itself, so it must also reload after a 503.
     onSend: (_request, reply, payload, done) => {
       if (reply.statusCode === 503) reply.header('refresh', ERROR_PAGE_RELOAD_SECONDS)
       done(null, payload)
     },
   },
-  handle: ({ findCheckout, pools, waiting, now, sandbox, publicUrl }: Dependencies) => {
+  handle: ({ findCheckout, drawQr, pools, waiting, now, sandbox, publicUrl }: Dependencies) => {
     return async ({ params, query, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
-      // A reload shows that the customer still has the page open without JavaScript, so a status check is scheduled.
-      if ('reload' in query) {
+      const { reload, back, again, app, lang } = PageQuery.parse(query)
+      // A reload shows that the customer still has the page open without JavaScript, and `back` that they have returned
+      // from an app, so a status check is scheduled.
+      if (reload || back !== undefined) {
         const orders = new Map([[checkout.orderId, undefined]])
         reply.raw.once('finish', () => void waiting.schedule(orders, moment).catch(() => undefined))
       }
-      const texts = textsFor(headers['accept-language'])
-      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools.pages, checkout) : []
-      // The page's script polls these x-payment headers with HEAD requests while it gets no events.
-      reply.headers({
-        ...pageHeaders(texts),
-        'x-payment-state': pageState(checkout, moment),
-        'x-payment-utr': checkout.utr ?? '',
-      })
+      const texts = textsFor(headers['accept-language'], lang)
+      const visit = { openedAppAt: back, unpaidUntil: again }
+      const state = pageState(checkout, moment, visit)
+      const refunds = checkout.status === 'SUCCESS' ? await listRefunds(pools.pages, checkout) : []
       const platform = platformOf(headers['user-agent'])
       const isInApp = platform !== 'unknown' && isInAppBrowser(headers['user-agent'])
-      const device = { platform, browserAddress: isInApp ? `${publicUrl}/pay/${checkout.orderId}` : undefined }
-      return payPageText(checkout, { now: moment, sandbox, refunds, device, texts })
+      const page = drawPayPage(checkout, {
+        now: moment,
+        texts,
+        visit,
+        app,
+        requestedLanguage: lang,
+        isPhone: platform !== 'unknown',
+        platform,
+        browserAddress: isInApp ? `${publicUrl}/pay/${checkout.orderId}` : undefined,
+        qr: offersToPay(state) ? await drawQr('png', upiQrLink(checkout)) : undefined,
+        refunds: refunds.filter(({ utr }) => utr === checkout.utr),
+        sandboxRefunds: sandbox ? refunds.filter(isInSandbox) : [],
+        sandbox,
+        publicUrl,
+      })
+      // The page's script polls this header with HEAD requests while it gets no events.
+      reply.headers({ ...page.headers, 'x-payment-state': stateKey(checkout, moment) })
+      return page.body
     }
   },
 })
 
+/** A moment in the page's own links, in milliseconds; any other text is ignored. */
+const moment = z
+  .string()
+  .regex(/^\d{1,15}$/)
+  .transform((text) => new Date(Number(text)))
+  .optional()
+  .catch(undefined)
+
+/** The parameters of the page's own links. A value that the page does not write is ignored. */
+const PageQuery = z.object({
+  /** Set by a page without JavaScript that reloads itself. */
+  reload: z
+    .unknown()
+    .optional()
+    .transform((value) => value !== undefined),
+  back: moment,
+  again: moment,
+  app: z.enum(APPS).optional().catch(undefined),
+  lang: z.enum(LANGUAGES).optional().catch(undefined),
+})
+
 type Dependencies = {
   findCheckout: FindCheckout
+  drawQr: DrawQr
   pools: Pick<Pools, 'pages'>
   waiting: Pick<Waiting, 'schedule'>
   now: () => Date

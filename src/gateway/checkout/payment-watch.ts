@@ -4,8 +4,7 @@ import type { Limits } from '../../limits.ts'
 import { startRepeating } from '../../platform/repeat.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import type { Waiting } from '../payments/status-checks.ts'
-import { isFinal, type PageState, pageState } from './page.ts'
-import type { PageTexts } from './texts.ts'
+import { isFinal, pageState, stateKey } from './page-state.ts'
 
 /** Polls per heartbeat. Heartbeats keep proxies from closing idle connections and let pages detect dead ones. */
 const HEARTBEAT_LOOK_UPS = 20
@@ -18,10 +17,8 @@ const COME_BACK_TO_MS = 4_000
 
 type Page = {
   checkout: Checkout
-  texts: PageTexts
-  shown: PageState | undefined
-  /** Text of the last attempt's failure reason, as the page shows it. */
-  failure?: string
+  /** The key of the state that was last sent to the page. */
+  shown: string | undefined
   events: Readable
   /** When the customer returned to the page from an app; undefined if the customer never left it. */
   cameBackAt: Date | undefined
@@ -67,14 +64,10 @@ export function createPaymentWatch({ intents, waiting, now, limits: { pages: lim
   }
 
   function update(page: Page, payment: PaymentState, moment: Date) {
-    const state = pageState(payment, moment)
-    const failure = page.texts[payment.failureReason ?? 'other']
-    if (payment.failureReason && failure !== page.failure) page.events.push(`event: attempt\ndata: ${failure}\n\n`)
-    page.failure = failure
-    if (state !== page.shown && payment.utr !== null) page.events.push(`event: utr\ndata: ${payment.utr}\n\n`)
-    if (state !== page.shown) page.events.push(`data: ${state}\n\n`)
-    page.shown = state
-    if (isFinal(state)) {
+    const key = stateKey(payment, moment)
+    if (key !== page.shown) page.events.push(`data: ${key}\n\n`)
+    page.shown = key
+    if (isFinal(pageState(payment, moment))) {
       page.events.push('event: over\ndata:\n\n')
       end(page)
     }
@@ -97,12 +90,12 @@ export function createPaymentWatch({ intents, waiting, now, limits: { pages: lim
 
   return {
     /** Returns a page's event stream, from its current to its final state; undefined if too many streams are open. */
-    open(checkout: Checkout, texts: PageTexts, cameBack = false): Readable | undefined {
+    open(checkout: Checkout, cameBack = false): Readable | undefined {
       const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
       if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
       const events = new Readable({ read() {} })
       const cameBackAt = cameBack ? now() : undefined
-      const page: Page = { checkout, texts, shown: undefined, events, cameBackAt }
+      const page: Page = { checkout, shown: undefined, events, cameBackAt }
       pagesOf.set(checkout.orderId, ofOrder.add(page))
       openPages++
       events.once('close', () => remove(page))

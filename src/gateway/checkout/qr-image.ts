@@ -1,5 +1,6 @@
-import { crc32, deflateSync } from 'node:zlib'
+import { deflateSync } from 'node:zlib'
 import encodeQr from 'qr'
+import { PNG_SIGNATURE, pngChunk } from '../../platform/png.ts'
 
 /** Width of the blank border in modules; ISO/IEC 18004 requires 4. */
 const QUIET_ZONE = 4
@@ -44,21 +45,12 @@ export function qrPng(text: string): Buffer {
   header.writeUInt32BE(width, 4)
   header[8] = 1
   return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    PNG_SIGNATURE,
     pngChunk('IHDR', header),
     // Level 1 is faster than the default and makes the PNG 500 bytes larger.
     pngChunk('IDAT', deflateSync(rows, { level: 1 })),
     pngChunk('IEND', Buffer.alloc(0)),
   ])
-}
-
-function pngChunk(type: string, data: Buffer): Buffer {
-  const body = Buffer.concat([Buffer.from(type, 'latin1'), data])
-  const chunk = Buffer.alloc(body.length + 8)
-  chunk.writeUInt32BE(data.length, 0)
-  body.copy(chunk, 4)
-  chunk.writeUInt32BE(crc32(body), body.length + 4)
-  return chunk
 }
 
 /** The modules of a QR, true for black. Medium error correction allows for 15 % unreadable modules. */

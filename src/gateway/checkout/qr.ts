@@ -6,7 +6,7 @@ import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
-import { isPayable, pageState } from './page.ts'
+import { isPayable } from './page-state.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
 
 export const payQrPng = qr('payQrPng', 'png', 'image/png')
@@ -62,7 +62,7 @@ function qr(name: string, format: QrFormat, type: string) {
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
         const moment = now()
-        if (!isPayable(pageState(checkout, moment))) throw paymentClosed()
+        if (!isPayable(checkout, moment)) throw paymentClosed()
         const openForMs = checkout.expiresAt.getTime() - moment.getTime()
         const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
         // The orderId serves as ETag, because an intent's link, and therefore its QR, never changes.

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import { badRequest, refundNotFound } from '../../errors.ts'
-import type { Pools, Queryable } from '../../platform/db/pool.ts'
+import type { Pools } from '../../platform/db/pool.ts'
 import { bodyCheck } from '../../platform/http/input.ts'
 import type { AcquirerClient } from '../acquirers/client.ts'
 import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
@@ -11,26 +11,27 @@ import type { FinalStatus } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import { refundId } from '../refunds/check-refund-status.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
+import type { Refund } from '../refunds/refund.ts'
 import { listRefunds } from '../refunds/store.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
+import { LANGUAGES } from './texts.ts'
 
 /** A request to simulate the outcome of a payment or, with `refund_id`, of a refund. */
 export const Simulation = z.object({
-  status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
+  status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'END', 'CANCEL', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
   /** Failure reason of a simulated attempt. */
   reason: z.enum(FAILURE_REASONS).optional(),
   refund_id: refundId.optional(),
 })
 
 /**
- * The refunds that the service's sandbox can complete: those at `direct`. Other refunds are completed in their
+ * Whether the service's sandbox can complete a refund: those at `direct`. Other refunds are completed in their
  * acquirer's sandbox.
  */
-export const refundsInSandbox = (db: Queryable, { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>) =>
-  listRefunds(db, { mid, orderId, acquirer: 'direct' })
+export const isInSandbox = ({ acquirer }: Pick<Refund, 'acquirer'>) => acquirer === 'direct'
 
 /**
- * Minutes after expiry at which a late payment is simulated, more than the 10 minutes in which a payment is still on
+ * Minutes after expiry at which a late payment or a final status is simulated, more than the 10 minutes in which a payment is still on
  * time.
  */
 const LATE_BY_MINUTES = 60
@@ -40,18 +41,19 @@ const ONE_RUPEE_IN_PAISE = 100
 /** Handles the simulation form of a sandbox's pay pages. Scripts may send the same request. */
 export function simulation(app: FastifyInstance, dependencies: Dependencies) {
   const check = bodyCheck(Simulation)
-  type Request = { Params: { orderId: string }; Body: Record<string, unknown> }
-  app.post<Request>(`${ORDER_PATH}/simulate`, async ({ params, body }, reply) => {
+  type Request = { Params: { orderId: string }; Querystring: { lang?: unknown }; Body: Record<string, unknown> }
+  app.post<Request>(`${ORDER_PATH}/simulate`, async ({ params, query, body }, reply) => {
     const fields = check(body)
     const checkout = await dependencies.findCheckout(params.orderId)
     await simulate(checkout, fields, dependencies)
-    return reply.redirect(`../${checkout.orderId}`, 303)
+    const lang = LANGUAGES.find((code) => code === query.lang)
+    return reply.redirect(`../${checkout.orderId}${lang === undefined ? '' : `?lang=${lang}`}`, 303)
   })
 }
 
 type Dependencies = {
   findCheckout: FindCheckout
-  intents: Pick<Intents, 'expire'>
+  intents: Pick<Intents, 'expire' | 'cancel'>
   reports: Reports
   now: () => Date
   /** Returns the client of the account that created a link. */
@@ -64,15 +66,20 @@ type Dependencies = {
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, reason, refund_id: name }: z.output<typeof Simulation>,
-  { intents, reports, refunds, pools, now, clientOf }: Dependencies,
+  { intents, reports, refunds: updates, pools, now, clientOf }: Dependencies,
 ): Promise<void> {
   if (name !== undefined) return endRefund()
   const client = paymentLink && (await clientOf(paymentLink.acquirer))
   switch (status) {
     case 'EXPIRE':
       return intents.expire({ mid, orderId }, now())
+    case 'END':
+      return end()
+    case 'CANCEL':
+      await intents.cancel(mid, orderId, now(), () => undefined)
+      return
     case 'LATE':
-      await intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
+      await end()
       return report('SUCCESS')
     case 'TWICE':
       // An acquirer's link is paid only once, because the acquirer rejects a second payment.
@@ -83,6 +90,11 @@ async function simulate(
       return report('SUCCESS', amount + ONE_RUPEE_IN_PAISE)
     default:
       return report(status)
+  }
+
+  /** Moves the expiry so far back that the order's status is final. */
+  function end(): Promise<void> {
+    return intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
   }
 
   /** Records a simulated payment. If an acquirer created the link, the acquirer's sandbox simulates it instead. */
@@ -97,10 +109,11 @@ async function simulate(
 
   async function endRefund(): Promise<void> {
     if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
-    const refund = (await refundsInSandbox(pools.pages, { mid, orderId })).find(({ refundId }) => refundId === name)
+    const refunds = await listRefunds(pools.pages, { mid, orderId })
+    const refund = refunds.filter(isInSandbox).find(({ refundId }) => refundId === name)
     if (!refund) throw refundNotFound()
     const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'simulated in the sandbox' }
-    await refunds.record(refund, end, 'notification', now())
+    await updates.record(refund, end, 'notification', now())
   }
 }
 

@@ -1,10 +1,16 @@
 import { preferredLanguage } from '../../platform/http/accept-language.ts'
+import { toIstText } from '../../platform/time.ts'
 import type { FailureReason } from '../payments/failure-reasons.ts'
 
 /** Languages of the pay page. The first one is the default. */
-const LANGUAGES = ['en', 'hi'] as const
+export const LANGUAGES = ['en', 'hi'] as const
 
 export type Language = (typeof LANGUAGES)[number]
+
+export const LANGUAGE_NAMES: Record<Language, string> = { en: 'English', hi: 'हिन्दी' }
+
+/** The language that the page's language link leads to. */
+export const otherLanguage = ({ language }: PageTexts): Language => (language === 'en' ? 'hi' : 'en')
 
 /**
  * All texts of the pay page; `{name}` is replaced by a value. A new language needs its code in LANGUAGES, and the
@@ -12,15 +18,19 @@ export type Language = (typeof LANGUAGES)[number]
  */
 export const TEXTS = {
   pay: { en: 'Pay', hi: 'भुगतान करें' },
-  paymentTo: { en: 'Payment to {name}', hi: '{name} को भुगतान' },
+  payMerchant: { en: 'Pay {name}', hi: '{name} को भुगतान करें' },
+  order: { en: 'Order', hi: 'ऑर्डर' },
+  note: { en: 'Note', hi: 'विवरण' },
+  appShows: { en: 'Your app will show', hi: 'आपके ऐप में दिखेगा' },
   upiAddress: { en: 'UPI address', hi: 'UPI आईडी' },
-  orderNumber: { en: 'Order number', hi: 'ऑर्डर नंबर' },
+  details: { en: 'Details', hi: 'पूरी जानकारी' },
+
+  chooseApp: { en: 'Choose your UPI app', hi: 'अपना UPI ऐप चुनें' },
+  anotherApp: { en: 'Other app', hi: 'कोई और ऐप' },
+  anyApp: { en: 'Pay with a UPI app', hi: 'UPI ऐप से भुगतान करें' },
   scan: { en: 'Scan with any UPI app', hi: 'किसी भी UPI ऐप से स्कैन करें' },
   qrCode: { en: 'QR code to pay {amount} with a UPI app', hi: 'UPI ऐप से {amount} का भुगतान करने के लिए QR कोड' },
-  showQr: { en: 'Show the QR code', hi: 'QR कोड दिखाएँ' },
-  apps: { en: 'Pay with an app on this device', hi: 'इस डिवाइस के किसी ऐप से भुगतान करें' },
-  anyApp: { en: 'Pay with a UPI app', hi: 'UPI ऐप से भुगतान करें' },
-  anotherApp: { en: 'Another UPI app', hi: 'कोई दूसरा UPI ऐप' },
+  showQr: { en: 'Show QR code', hi: 'QR कोड दिखाएँ' },
   openBrowser: { en: 'Open in your browser', hi: 'अपने ब्राउज़र में खोलें' },
   browserMenu: {
     en: 'This app cannot open UPI apps. Tap the three dots in a corner of the screen and open this page in {browser} or in an external browser, or copy its address:',
@@ -30,10 +40,6 @@ export const TEXTS = {
     en: 'Or scan this code with another phone, or open a screenshot of it in your UPI app.',
     hi: 'या यह कोड किसी दूसरे फ़ोन से स्कैन करें, या इसका स्क्रीनशॉट अपने UPI ऐप में खोलें।',
   },
-  waiting: {
-    en: 'Waiting for confirmation from your bank. If you have not paid yet, choose an app again.',
-    hi: 'आपके बैंक के जवाब का इंतज़ार है। अगर आपने अभी तक भुगतान नहीं किया है, तो फिर से कोई ऐप चुनें।',
-  },
   nothingOpened: {
     en: 'Nothing opened? Choose another app, or show the QR code.',
     hi: 'कुछ नहीं खुला? कोई दूसरा ऐप चुनें, या QR कोड दिखाएँ।',
@@ -41,12 +47,40 @@ export const TEXTS = {
   payBefore: { en: 'Pay before {time} IST', hi: 'भारतीय समय के अनुसार {time} से पहले भुगतान करें' },
   timeLeft: { en: '{time} left to pay', hi: 'भुगतान के लिए {time} बाकी' },
   hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घं {minutes} मि बाकी' },
-  pageUpdates: { en: 'This page updates when your payment is received.', hi: 'भुगतान मिलते ही यह पेज आपको बता देगा।' },
-  back: { en: 'Back to {name}', hi: '{name} पर वापस जाएँ' },
-  backUnpaid: { en: 'Back without paying', hi: 'भुगतान किए बिना वापस जाएँ' },
+  pageUpdates: {
+    en: 'Keep this page open. It updates by itself.',
+    hi: 'यह पेज खुला रखें। यह अपने-आप अपडेट होता है।',
+  },
+  hasPaid: { en: 'I have approved the payment in my app', hi: 'मैंने ऐप में भुगतान मंज़ूर कर दिया है' },
+  back: { en: 'Return to {name}', hi: '{name} पर वापस जाएँ' },
+  backUnpaid: { en: 'Return to {name} without paying', hi: 'भुगतान किए बिना {name} पर वापस जाएँ' },
+  paidDirectly: { en: 'UPI · paid directly to the merchant', hi: 'UPI · सीधे विक्रेता को भुगतान' },
+  processedBy: { en: 'UPI · processed by {acquirer}', hi: 'UPI · भुगतान {acquirer} के ज़रिए' },
+  help: { en: 'Help', hi: 'मदद' },
+
+  // Waiting: the customer has returned from an app.
+  approveInApp: { en: 'Approve in {app}', hi: '{app} में मंज़ूरी दें' },
+  approve: { en: 'Approve in your UPI app', hi: 'अपने UPI ऐप में मंज़ूरी दें' },
+  enterPin: {
+    en: 'Enter your UPI PIN there, then come back. Please do not pay a second time.',
+    hi: 'वहाँ अपना UPI पिन डालें, फिर यहाँ लौटें। कृपया दूसरी बार भुगतान न करें।',
+  },
+  stepOpened: { en: '{app} opened', hi: '{app} खुल गया' },
+  stepAppOpened: { en: 'UPI app opened', hi: 'UPI ऐप खुल गया' },
+  stepBank: { en: 'Waiting for your bank', hi: 'आपके बैंक के जवाब का इंतज़ार' },
+  stepBack: { en: 'Back to {name}', hi: '{name} पर वापसी' },
+  alreadyPaid: { en: 'Already paid?', hi: 'भुगतान कर चुके हैं?' },
+  alreadyPaidText: {
+    en: 'Stay here. If {amount} left your account and nothing changes within 2 minutes, you can close this page. {name} is notified, or the money returns by itself within 5 days. Keep the UTR that your app shows.',
+    hi: 'यहीं रुकें। अगर आपके खाते से {amount} कट गए हैं और 2 मिनट में कुछ नहीं बदलता, तो आप यह पेज बंद कर सकते हैं। {name} को सूचना मिल जाएगी, या पैसे 5 दिनों में अपने-आप लौट आएँगे। ऐप में दिख रहा UTR संभालकर रखें।',
+  },
+  notPaidYet: { en: 'I have not paid: choose another app', hi: 'मैंने भुगतान नहीं किया: दूसरा ऐप चुनें' },
 
   // Failure reasons of the last attempt. Where money may be in transit, the text never suggests another attempt,
   // because the customer might pay twice.
+  retryTitle: { en: '{amount} not paid yet', hi: '{amount} का भुगतान अभी नहीं हुआ' },
+  waitTitle: { en: '{amount} not confirmed', hi: '{amount} की पुष्टि नहीं हुई' },
+  stopTitle: { en: '{name} cannot receive {amount} now', hi: '{name} को अभी {amount} नहीं मिल सकते' },
   wrong_pin: { en: 'The UPI PIN was incorrect. Try again.', hi: 'UPI पिन ग़लत था। फिर से कोशिश करें।' },
   pin_tries_exceeded: {
     en: 'The UPI PIN was entered incorrectly too often, so UPI is locked for this account. Use another account, or reset the PIN.',
@@ -60,17 +94,14 @@ export const TEXTS = {
     en: 'The limit of your bank or of UPI has been reached. Use another account, or try again tomorrow.',
     hi: 'बैंक या UPI की सीमा पूरी हो गई है। दूसरा खाता चुनें या कल कोशिश करें।',
   },
-  bank_unavailable: {
-    en: 'A bank or UPI was unavailable. If money has left your account, do not pay again: it is returned automatically within 5 days. Otherwise, use another account.',
-    hi: 'कोई बैंक या UPI काम नहीं कर रहा था। अगर आपके खाते से पैसे कट गए हैं, तो दोबारा भुगतान न करें: वे 5 दिनों में अपने-आप वापस आ जाएँगे। नहीं तो दूसरा खाता चुनें।',
-  },
+  bank_unavailable: { en: 'A bank or UPI was unavailable.', hi: 'कोई बैंक या UPI काम नहीं कर रहा था।' },
   declined_by_customer: {
     en: 'The payment was cancelled in the app. You can still pay here.',
     hi: 'भुगतान ऐप में रद्द किया गया। आप अब भी यहीं भुगतान कर सकते हैं।',
   },
   not_authorised_in_time: {
-    en: 'The payment was not authorised in time. If money has left your account, do not pay again: it is returned automatically within 5 days.',
-    hi: 'भुगतान समय पर मंज़ूर नहीं हुआ। अगर आपके खाते से पैसे कट गए हैं, तो दोबारा भुगतान न करें: वे 5 दिनों में अपने-आप वापस आ जाएँगे।',
+    en: 'The payment was not authorised in time.',
+    hi: 'भुगतान समय पर मंज़ूर नहीं हुआ।',
   },
   risk_declined: {
     en: 'The bank stopped the payment for security reasons, which can happen with a new phone or payee. Contact your bank, or use another account.',
@@ -84,38 +115,58 @@ export const TEXTS = {
     en: 'The merchant cannot accept payments in this way at the moment. Please contact the merchant.',
     hi: 'विक्रेता को अभी इस तरह भुगतान नहीं किया जा सकता। कृपया विक्रेता को बताएँ।',
   },
-  other: {
-    en: 'Your last attempt failed. You can pay here with another app or account.',
-    hi: 'आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं किसी दूसरे ऐप या खाते से भुगतान कर सकते हैं।',
+  other: { en: 'The last attempt failed.', hi: 'पिछली कोशिश पूरी नहीं हुई।' },
+  doNotPayAgain: {
+    en: 'If money has left your account, do not pay again: it returns by itself within 5 days. Keep the UTR that your app shows.',
+    hi: 'अगर आपके खाते से पैसे कट गए हैं, तो दोबारा भुगतान न करें: वे 5 दिनों में अपने-आप लौट आएँगे। ऐप में दिख रहा UTR संभालकर रखें।',
+  },
+  payAnotherWay: {
+    en: 'My money has not left my account: pay another way',
+    hi: 'मेरे खाते से पैसे नहीं कटे: किसी और तरह से भुगतान करें',
   },
   lost: {
     en: 'No connection. A payment that you have already made is not affected. This page updates when the connection is restored.',
     hi: 'इंटरनेट कनेक्शन नहीं है। अगर आप भुगतान कर चुके हैं, तो उस पर कोई असर नहीं पड़ेगा: कनेक्शन लौटते ही यह पेज आपको बता देगा।',
   },
 
-  paidTitle: { en: 'Paid', hi: 'भुगतान हो गया' },
-  paidText: {
-    en: 'Returning to the merchant in a few seconds. Tap the page or press any key to stay.',
-    hi: 'कुछ सेकंड में आपको विक्रेता के पास वापस ले जाया जाएगा। यहीं रुकने के लिए पेज को छुएँ या कोई भी बटन दबाएँ।',
+  amountMismatchTitle: { en: '{received} arrived instead of {amount}', hi: '{amount} की जगह {received} मिले' },
+  amountMismatchText: {
+    en: 'Please do not pay again. {name} has been notified and will contact you or return the money.',
+    hi: 'कृपया दोबारा भुगतान न करें। {name} को सूचना दे दी गई है। वे आपसे संपर्क करेंगे या पैसे लौटाएँगे।',
   },
+
+  paidTitle: { en: '{amount} paid', hi: '{amount} का भुगतान हो गया' },
+  paidAt: { en: '{time} IST', hi: '{time}, भारतीय समय' },
+  paidTo: { en: 'to {name}', hi: '{name} को' },
+  paidText: {
+    en: 'Returning to {name} in a few seconds. Tap the page or press any key to stay.',
+    hi: 'कुछ सेकंड में आपको {name} पर वापस ले जाया जाएगा। यहीं रुकने के लिए पेज को छुएँ या कोई भी बटन दबाएँ।',
+  },
+  utr: { en: 'Bank reference (UTR)', hi: 'बैंक रेफ़रेंस (UTR)' },
+  refunded: { en: 'Refunded', hi: 'पैसे लौटाए गए' },
+  refundOn: { en: '{amount} on {date}', hi: '{date} को {amount}' },
+  refundPending: { en: '{amount} on its way', hi: '{amount} लौटाए जा रहे हैं' },
+  stay: { en: 'Stay here', hi: 'यहीं रुकें' },
+  save: { en: 'Save receipt', hi: 'रसीद सहेजें' },
   copy: { en: 'Copy', hi: 'कॉपी करें' },
   copied: { en: 'Copied', hi: 'कॉपी हो गया' },
-  refundedTitle: { en: 'Refunded', hi: 'पैसे वापस किए गए' },
+  refundedTitle: { en: '{amount} refunded', hi: '{amount} लौटाए गए' },
   refundedText: {
     en: 'The full amount was refunded to the account that paid.',
     hi: 'पूरी रकम उसी खाते में वापस भेज दी गई है, जिससे भुगतान हुआ था।',
   },
-  failedTitle: { en: 'Payment failed', hi: 'भुगतान नहीं हो पाया' },
-  failedText: {
-    en: 'The last attempt failed, and the time to pay has expired.',
-    hi: 'पिछली कोशिश पूरी नहीं हुई और समय समाप्त हो गया है।',
-  },
-  expiredTitle: { en: 'Payment expired', hi: 'समय पर भुगतान नहीं हुआ' },
+  failedTitle: { en: '{amount} not paid', hi: '{amount} का भुगतान नहीं हो पाया' },
+  failedText: { en: 'The time to pay has ended.', hi: 'भुगतान का समय समाप्त हो गया है।' },
+  expiredTitle: { en: '{amount} not paid in time', hi: '{amount} का भुगतान समय पर नहीं हुआ' },
   expiredText: { en: 'No payment was received.', hi: 'कोई भुगतान नहीं मिला है।' },
   cancelledTitle: { en: 'Order cancelled', hi: 'ऑर्डर बंद हो गया' },
   cancelledText: {
-    en: 'The merchant has cancelled this order. Please do not pay.',
-    hi: 'विक्रेता ने यह ऑर्डर बंद कर दिया है। कृपया अब भुगतान न करें।',
+    en: '{name} has cancelled this order. Please do not pay.',
+    hi: '{name} ने यह ऑर्डर बंद कर दिया है। कृपया अब भुगतान न करें।',
+  },
+  orderAgain: {
+    en: 'To order again, return to {name}.',
+    hi: 'फिर से ऑर्डर करने के लिए {name} पर वापस जाएँ।',
   },
   timeUpTitle: { en: 'Time is up', hi: 'समय समाप्त हो गया' },
   timeUpText: {
@@ -130,6 +181,10 @@ export const TEXTS = {
 
   payment: { en: 'Payment', hi: 'भुगतान' },
   notFound: { en: 'There is no payment at this address', hi: 'इस पते पर कोई भुगतान नहीं है' },
+  notFoundNext: {
+    en: 'Check the address, or open the link that the merchant sent you again. Otherwise, order again at the merchant.',
+    hi: 'पता जाँचें, या विक्रेता का भेजा हुआ लिंक फिर से खोलें। नहीं तो विक्रेता के यहाँ फिर से ऑर्डर करें।',
+  },
   gone: {
     en: 'This payment is no longer open. Ask the merchant for a new one.',
     hi: 'यह भुगतान अब नहीं किया जा सकता; विक्रेता से नया भुगतान लिंक माँगें',
@@ -143,17 +198,20 @@ export const TEXTS = {
     hi: 'हमारी ओर से कुछ गड़बड़ हो गई; कृपया फिर से कोशिश करें',
   },
 
-  sandbox: { en: 'Sandbox', hi: 'सैंडबॉक्स' },
+  sandbox: { en: 'Test mode', hi: 'टेस्ट मोड' },
   noMoney: { en: 'no money moves', hi: 'असली पैसे नहीं कटते' },
-  otherOutcomes: { en: 'Other outcomes', hi: 'दूसरे नतीजे' },
+  simulate: { en: 'Simulate', hi: 'नतीजा चुनें' },
   simulateSUCCESS: { en: 'Simulate payment', hi: 'नकली भुगतान करें' },
   simulateFAIL: { en: 'Attempt fails', hi: 'कोशिश नाकाम हो' },
   simulateREJECT: { en: 'Attempt is rejected', hi: 'कोशिश अस्वीकार हो' },
   simulatedReason: { en: 'Reason', hi: 'वजह' },
   simulateEXPIRE: { en: 'Time is up', hi: 'समय समाप्त हो' },
+  simulateEND: { en: 'Order expires', hi: 'ऑर्डर की अवधि समाप्त हो' },
+  simulateCANCEL: { en: 'Merchant cancels', hi: 'विक्रेता रद्द करे' },
   simulateLATE: { en: 'Pay too late', hi: 'देर से भुगतान करें' },
   simulateTWICE: { en: 'Pay twice', hi: 'दो बार भुगतान करें' },
   simulateOTHER_AMOUNT: { en: 'Pay ₹1 more', hi: '₹1 ज़्यादा भुगतान करें' },
+  simulateReturn: { en: 'Return from an app', hi: 'ऐप से लौटें' },
   refundOf: { en: 'Refund {refund} of {amount}', hi: 'वापसी {refund}, {amount}' },
   refundSUCCESS: { en: 'Succeeds', hi: 'सफल हो' },
   refundFAIL: { en: 'Fails', hi: 'नाकाम हो' },
@@ -169,6 +227,27 @@ const COLUMNS = new Map(
   }),
 )
 
-export function textsFor(acceptLanguage: string | undefined): PageTexts {
-  return COLUMNS.get(preferredLanguage(acceptLanguage, LANGUAGES)) as PageTexts
+/** The texts in the language `requested` of the page's address, otherwise in the one that the browser prefers. */
+export function textsFor(acceptLanguage: string | undefined, requested?: unknown): PageTexts {
+  const language = LANGUAGES.find((code) => code === requested) ?? preferredLanguage(acceptLanguage, LANGUAGES)
+  return COLUMNS.get(language) as PageTexts
+}
+
+const MONTHS: Record<Language, readonly string[]> = {
+  en: 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' '),
+  hi: 'जनवरी फ़रवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर'.split(' '),
+}
+
+/** `26 Nov 2026` in IST. */
+export function dateText({ language }: PageTexts, moment: Date): string {
+  const [year, month, day] = toIstText(moment).slice(0, 10).split('-').map(Number)
+  return `${day} ${MONTHS[language][Number(month) - 1]} ${year}`
+}
+
+/** `26 Nov 2026, 1:34 pm`, in Hindi `26 नवंबर 2026, 13:34`, in IST. */
+export function dateTimeText(texts: PageTexts, moment: Date): string {
+  const time = toIstText(moment).slice(11, 16)
+  const hour = Number(time.slice(0, 2))
+  const onClock = texts.language === 'en' ? `${hour % 12 || 12}${time.slice(2)} ${hour < 12 ? 'am' : 'pm'}` : time
+  return `${dateText(texts, moment)}, ${onClock}`
 }

@@ -4,7 +4,7 @@ import { upiLinks } from '../payments/upi-links.ts'
 export type Platform = 'android' | 'ios' | 'unknown'
 
 /** A link and the app that it opens. With `any`, the customer or the system chooses the app. */
-export type WalletLink = { app: 'any' | 'Google Pay' | 'PhonePe' | 'Paytm' | 'BHIM' | 'CRED'; href: string }
+export type WalletLink = { app: 'any' | (typeof APPS)[number]; href: string }
 
 /**
  * The wallets, most payments first. Paytm uses a different prefix on iOS than on Android. Sources, read in November
@@ -19,6 +19,9 @@ const WALLETS = [
   { app: 'CRED', iosPrefix: 'credpay://upi/pay?', androidPackage: 'com.dreamplug.androidapp' },
 ] as const
 
+/** The apps by name, for pages that know which one the customer opened. */
+export const APPS = WALLETS.map(({ app }) => app)
+
 /**
  * Returns the wallet links of a page for `platform`, in the order of the page. All links contain the unchanged `query`
  * of the service's or the acquirer's UPI link.
@@ -27,14 +30,14 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
   const { intent, gpay, phonepe, paytm } = upiLinks(query)
   switch (platform) {
     case 'android':
-      // The plain `upi` link lets Android customers choose among all UPI apps. A link with a package opens that app or
-      // its store page.
+      // A link with a package opens that app or its store page. The plain `upi` link lets customers choose among all UPI
+      // apps.
       return [
-        { app: 'any', href: intent },
         ...WALLETS.map(({ app, androidPackage }) => ({
           app,
           href: `intent://pay?${query}#Intent;scheme=upi;package=${androidPackage};end`,
         })),
+        { app: 'any', href: intent },
       ]
     case 'ios':
       // iOS itself chooses the app for the scheme `upi`, so this link comes last, for customers of other apps.
@@ -44,10 +47,10 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
       ]
     case 'unknown':
       return [
-        { app: 'any', href: intent },
         { app: 'Google Pay', href: gpay },
         { app: 'PhonePe', href: phonepe },
         { app: 'Paytm', href: paytm },
+        { app: 'any', href: intent },
       ]
   }
 }

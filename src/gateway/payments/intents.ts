@@ -1,12 +1,14 @@
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Pools, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import { BRAND, type Brand } from '../tenants/brand.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './find-payment-status.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { writeDeliveries } from './outbox.ts'
 import { abandonedUntil, EXPIRY_GRACE_MINUTES, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
+import { PAY_PAGE_FACTS, type PayPageFacts } from './pay-page-facts.ts'
 import {
   FAILURE_REPORTED,
   failureReason,
@@ -33,10 +35,16 @@ export type Checkout = StoredIntent & {
   /** Whether the whole payment was refunded. */
   refunded: boolean
   merchantDisabled: boolean
-}
+  brand: Brand
+  /** When the order was paid, by the bank's time if it is known; null until the order is paid. */
+  paidAt: Date | null
+} & PayPageFacts
 
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
-export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason'>
+export type PaymentState = Pick<
+  Checkout,
+  'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason' | keyof PayPageFacts
+>
 
 export function createIntents(
   { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
@@ -207,11 +215,14 @@ const INTENT = `
 const FIND_CHECKOUT = prepared(
   `select ${INTENT}, i.status, i.utr, i.unreadable_at is not null as "isUnreadable",
           ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
+          ${BRAND} as brand,
           i.utr is not null and i.amount_paise <= (
             select coalesce(sum(r.amount_paise), 0)
               from refunds r
              where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
-               and r.status = 'SUCCESS') as refunded
+               and r.status = 'SUCCESS') as refunded,
+          (select coalesce(p.paid_at, p.received_at) from payments p where p.mid = i.mid and p.utr = i.utr) as "paidAt",
+          ${PAY_PAGE_FACTS}
      from payment_intents i
      join merchants m on m.mid = i.mid
      left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
@@ -220,7 +231,7 @@ const FIND_CHECKOUT = prepared(
 
 const FIND_STATES = prepared(
   `select order_id as "orderId", status, utr, expires_at as "expiresAt", unreadable_at is not null as "isUnreadable",
-          ${failureReason()} as "failureReason"
+          ${failureReason()} as "failureReason", ${PAY_PAGE_FACTS}
      from payment_intents i
     where order_id = any ($1)`,
 )

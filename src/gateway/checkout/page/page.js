@@ -1,6 +1,5 @@
-const { state, expires, now, events } = document.body.dataset
-// Time to read the UTR before the redirect. A touch or a key keeps the page open for longer (WCAG 2.2, 2.2.1).
-const LEAVE_AFTER_MS = 8000
+// Time to read the receipt before the redirect. A touch or a key keeps the page open for longer (WCAG 2.2, 2.2.1).
+const LEAVE_AFTER_SECONDS = 8
 const RELOAD_AFTER_MS = 5000
 // The pause has a random part, so that pages rejected together do not retry simultaneously.
 const POLL_AFTER_MS = 2000
@@ -11,84 +10,123 @@ const LOST_AFTER_MS = 6000
 const HEARTBEATS_MISSED = 2.5
 const APP_OPENS_WITHIN_MS = 2000
 
+const find = (selector) => document.querySelector(selector)
+let view = find('.view')
 // Milliseconds by which the customer's clock is ahead of the service's clock, which decides about the expiry.
-const ahead = Date.now() - Number(now)
-const back = document.querySelector('.back')
-const unpaid = document.querySelector('.unpaid')
-const attempt = document.querySelector('.attempt')
-const lost = document.querySelector('.lost')
-const utr = document.querySelector('.utr')
-const hint = document.querySelector('.hint')
-const leaving = document.querySelector('.paid .quiet')
-const left = document.querySelector('.left')
-const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
-const { title } = document
-// The common end of every page title: ` · ` and the payee's name.
-const ofPayee = title.slice(title.indexOf(' · '))
-const isFinal = (section) => 'final' in section.dataset
-let shown = state
-let over = isFinal(sectionOf(state))
+let ahead = Date.now() - Number(view.dataset.now)
+const { events } = document.body.dataset
+const lost = find('.lost')
+const hint = find('.hint')
+let over = 'final' in view.dataset
+let isBack = false
+let drawing = 0
 let source
 let again
 let losing
 let dying
 let opening
+let ticking
 // Query string of the event stream's URL, until a first heartbeat shows that the service received it.
 let returned = ''
 
-function show(next) {
-  if (next === shown) return
-  const section = sectionOf(next)
-  if (!section) {
-    // The page was sent without the section for this state, so it has to be loaded again.
-    setTimeout(() => location.reload(), RELOAD_AFTER_MS)
-    return
+// The page's own address: with the app from which the customer has returned, without the reload of a page that had no
+// JavaScript.
+function address() {
+  const query = new URLSearchParams(location.search)
+  query.delete('reload')
+  if (isBack) {
+    query.set('back', history.state.at)
+    if (history.state.app) query.set('app', history.state.app)
   }
-  const before = sectionOf(shown)
-  shown = next
-  attempt.hidden = next !== 'attemptFailed'
+  return `${location.pathname}?${query}`
+}
+
+// Draws the view that the service sends for the current state. Only the last of several concurrent calls draws.
+async function draw() {
+  const mine = ++drawing
+  const response = await fetch(address()).catch(() => undefined)
+  if (mine !== drawing) return
+  // After 404 and 410 the reloaded page explains why the payment is gone. A proxy's error page is not drawn.
+  if (response?.status === 404 || response?.status === 410) return location.reload()
+  if (!response?.headers.get('x-payment-state')) return setTimeout(draw, RELOAD_AFTER_MS)
+  const text = await response.text()
+  if (mine !== drawing) return
+  // The policy allows only the style of this document, and the browser would report another one as a violation.
+  const page = new DOMParser().parseFromString(text.replace(/<style>.*?<\/style>/gs, ''), 'text/html')
+  const before = view.dataset.state
+  const next = page.querySelector('.view')
+  view.replaceWith(next)
+  view = next
+  ahead = Date.now() - Number(view.dataset.now)
+  document.title = page.title
   showHint('')
-  if (section === before) return
-  for (const other of document.querySelectorAll('section')) other.hidden = other !== section
-  over = isFinal(section)
+  over = 'final' in view.dataset
   if (over) hideLost()
-  back.hidden = !over
-  unpaid.hidden = over
-  const heading = section.querySelector('h2')
-  document.title = heading ? heading.textContent + ofPayee : title
-  // Focuses the heading, so that screen readers read it and the focus does not stay on a hidden element.
-  if (heading) heading.focus()
-  if (next === 'paid') leave()
+  equip()
+  if (view.dataset.state === before) return
+  // Focuses the heading, so that screen readers read it and the focus does not stay on a removed element.
+  view.querySelector('h2')?.focus()
+  if (view.dataset.state === 'paid') leave()
 }
 
 // Redirects to the merchant once the page is visible. A key, a touch or a change of focus cancels the redirect.
 function leave() {
   if (document.hidden) return document.addEventListener('visibilitychange', leave, { once: true })
-  leaving.hidden = false
-  const timer = setTimeout(() => location.replace(back.getAttribute('href')), LEAVE_AFTER_MS)
+  const [text, seconds, back, stayHere] = ['.leaving', '.seconds', '.back', '.stay'].map(find)
+  const end = Date.now() + LEAVE_AFTER_SECONDS * 1000
+  let timer
+  const tick = () => {
+    const left = Math.ceil((end - Date.now()) / 1000)
+    if (left <= 0) return location.replace(back.getAttribute('href'))
+    seconds.textContent = ` (${left})`
+    timer = setTimeout(tick, 1000)
+  }
   const stay = () => {
     clearTimeout(timer)
-    // The text keeps its space in the layout, because otherwise the pressed element would move.
-    leaving.style.visibility = 'hidden'
+    // The texts keep their space in the layout, because otherwise the pressed element would move.
+    for (const element of [text, seconds, stayHere]) element.style.visibility = 'hidden'
   }
+  text.hidden = stayHere.hidden = false
+  tick()
   for (const event of ['keydown', 'pointerdown']) addEventListener(event, stay)
   // relatedTarget is null when the window itself gets the focus, such as when the customer returns from the wallet
   // app.
   addEventListener('focusin', ({ relatedTarget }) => relatedTarget && stay())
 }
 
-for (const copy of document.querySelectorAll('.copy')) {
-  // Hides the copy button over plain http, where browsers offer no clipboard.
-  copy.hidden = !navigator.clipboard
-  copy.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(copy.previousElementSibling.textContent)
-    copy.textContent = copy.dataset.copied
-  })
+// Shows the controls that need a script, and continues the time bar, which restarts in each new view.
+function equip() {
+  // Hides the copy buttons over plain http, where browsers offer no clipboard.
+  for (const copy of document.querySelectorAll('.copy')) copy.hidden = !navigator.clipboard
+  const save = find('.save')
+  if (save) save.hidden = false
+  const bar = find('.bar i')
+  if (bar) bar.style.animationDelay = `${secondsLeft() - Number(view.dataset.seconds)}s`
+  countDown()
 }
 
-function showUtr(text) {
-  utr.textContent = text
-  utr.parentElement.hidden = text === ''
+const secondsLeft = () => Math.max(0, Math.ceil((Number(view.dataset.expires) + ahead - Date.now()) / 1000))
+
+function countDown() {
+  clearTimeout(ticking)
+  const left = find('.left')
+  if (!left) return
+  const seconds = secondsLeft()
+  if (seconds === 0) {
+    left.textContent = ''
+    // The service decides about the expiry: if it still reports the order as open, for example after a change of the
+    // customer's clock, the page shows the ways to pay again.
+    find('.ways').hidden = true
+    find('.time-up').hidden = false
+    return
+  }
+  const minutes = Math.floor(seconds / 60)
+  const { timeLeft, hoursLeft } = left.dataset
+  left.textContent =
+    minutes < 60
+      ? timeLeft.replace('{time}', `${minutes}:${String(seconds % 60).padStart(2, '0')}`)
+      : hoursLeft.replace('{hours}', Math.floor(minutes / 60)).replace('{minutes}', minutes % 60)
+  ticking = setTimeout(countDown, 1000)
 }
 
 // Delays the message, because most lost connections are restored within a few seconds.
@@ -112,30 +150,9 @@ function hideLost() {
   lost.hidden = true
 }
 
-// Requests a failed QR again, because the service may have been too busy to draw it.
-function retryImage({ target: image }) {
-  const after = POLL_AFTER_MS + Math.random() * POLL_SPREAD_MS
-  if (!over) setTimeout(() => image.setAttribute('src', `${image.src.split('?')[0]}?again=${Date.now()}`), after)
-}
-
-for (const image of document.querySelectorAll('.qr')) image.addEventListener('error', retryImage)
-
-function countDown() {
-  if (shown !== 'open' && shown !== 'attemptFailed') return
-  const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
-  if (seconds === 0) {
-    // The service decides about the expiry: if it still sends `open`, for example after a change of the customer's
-    // clock, the page shows `open` again, without a countdown.
-    left.textContent = ''
-    return show('timeUp')
-  }
-  const minutes = Math.floor(seconds / 60)
-  const { timeLeft, hoursLeft } = left.dataset
-  left.textContent =
-    minutes < 60
-      ? timeLeft.replace('{time}', `${minutes}:${String(seconds % 60).padStart(2, '0')}`)
-      : hoursLeft.replace('{hours}', Math.floor(minutes / 60)).replace('{minutes}', minutes % 60)
-  setTimeout(countDown, 1000)
+// A view that hides its ways to pay, because the time is up by the customer's clock, is drawn again too.
+function show(key) {
+  if (key !== view.dataset.key || find('.ways')?.hidden) draw()
 }
 
 function listen() {
@@ -147,16 +164,7 @@ function listen() {
   mine.onopen = hideLost
   mine.addEventListener('heartbeat', ({ data }) => expectHeartbeat(Number(data)))
   mine.onmessage = ({ data }) => show(data)
-  // The UTR and the failure reason arrive before the state that shows them.
-  mine.addEventListener('attempt', ({ data }) => {
-    attempt.textContent = data
-    showHint('')
-  })
-  mine.addEventListener('utr', ({ data }) => showUtr(data))
-  mine.addEventListener('over', () => {
-    over = true
-    mine.close()
-  })
+  mine.addEventListener('over', () => mine.close())
   // EventSource reconnects by itself after a lost connection, but not after an error response.
   mine.onerror = () => {
     expectConnection()
@@ -168,14 +176,11 @@ function listen() {
 // Polls the state with HEAD requests while the event stream is rejected, which may last long.
 async function pollStatus() {
   const response = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
-  // After 404 and 410 the reloaded page explains why the payment is gone. After other statuses the page does not
-  // reload, because a proxy's error page could replace it.
   if (response?.status === 404 || response?.status === 410) return location.reload()
-  const next = response?.headers.get('x-payment-state')
-  if (next) {
+  const key = response?.headers.get('x-payment-state')
+  if (key) {
     hideLost()
-    showUtr(response.headers.get('x-payment-utr') ?? '')
-    show(next)
+    show(key)
   }
   if (!over) listen()
 }
@@ -186,10 +191,11 @@ function showHint(text) {
   hint.hidden = !text
 }
 
-// history.state stores the state in which the customer chose an app, because a phone may discard the page while the
-// app is in front.
-function press() {
-  history.replaceState(shown, '')
+// history.state stores when and in which state the customer chose an app, because a phone may discard the page while
+// the app is in front.
+function press(link) {
+  history.replaceState({ key: view.dataset.key, at: Date.now() - ahead, app: link.dataset.app }, '')
+  isBack = false
   showHint('')
   opening = setTimeout(showHint, APP_OPENS_WITHIN_MS, hint.dataset.nothingOpened)
 }
@@ -199,23 +205,35 @@ function comeBack() {
   if (document.hidden || !history.state) return
   returned = '?back'
   // In another state the bank has already reported a result.
-  if (history.state === shown) showHint(hint.dataset.waiting)
+  if (history.state.key !== view.dataset.key || isBack) return
+  isBack = true
+  draw()
 }
 
+document.addEventListener('click', async ({ target }) => {
+  const link = target.closest('.apps a')
+  if (link) press(link)
+  if (target.matches('.save')) print()
+  if (!target.matches('.copy')) return
+  const copied = target.previousElementSibling
+  await navigator.clipboard.writeText(copied.dataset.text ?? copied.textContent)
+  target.textContent = target.dataset.copied
+})
+
+equip()
 if (!over) {
-  countDown()
   comeBack()
   listen()
-  for (const link of document.querySelectorAll('.apps a')) link.addEventListener('click', press)
   // An app, or the system's list of apps, takes the focus from the page.
   for (const event of ['blur', 'pagehide', 'visibilitychange']) addEventListener(event, () => clearTimeout(opening))
   // Sends the sandbox form by script, so that the page stays open and gets a simulated payment by events like a real
   // one.
-  document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
+  find('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
     const body = new URLSearchParams(new FormData(event.target, event.submitter))
     const response = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
-    if (response.type !== 'opaqueredirect') alert(await response.text())
+    if (response.type !== 'opaqueredirect') return alert(await response.text())
+    event.target.parentElement.open = false
   })
   // Reconnects when the page becomes visible, because a phone drops the connection while a wallet app is in front.
   document.addEventListener('visibilitychange', () => {

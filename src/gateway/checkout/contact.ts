@@ -1,0 +1,24 @@
+import { type Html, html } from '../../platform/html.ts'
+import type { Checkout } from '../payments/intents.ts'
+import type { PageTexts } from './texts.ts'
+
+type Brand = Checkout['brand']
+
+/** The address of the merchant's contact: `mailto:`, `tel:` or the website; undefined if the merchant has none. */
+function contactAddress({ support, website }: Brand): string | undefined {
+  if (support === null) return website ?? undefined
+  return support.includes('@') ? `mailto:${encodeURI(support)}` : `tel:${support.replace(/[^+\d]/g, '')}`
+}
+
+/** The link in the footer by which the customer contacts the merchant. */
+export function helpLink(brand: Brand, texts: PageTexts): Html | undefined {
+  const address = contactAddress(brand)
+  return address === undefined ? undefined : html`<a class="help" href="${address}">${texts.help}</a>`
+}
+
+/** The contact as text, for states in which the customer may need it. */
+export function contactLine(brand: Brand): Html | undefined {
+  const address = contactAddress(brand)
+  if (address === undefined || brand.support === null) return undefined
+  return html`<p><a class="contact" href="${address}"><bdi>${brand.support}</bdi></a></p>`
+}

@@ -1,0 +1,87 @@
+import type { FailureReason } from '../payments/failure-reasons.ts'
+import type { Checkout, PaymentState } from '../payments/intents.ts'
+import { isOver } from '../payments/outcome.ts'
+
+/**
+ * What a customer may do after a failed attempt. `retry`: pay again immediately. `wait`: money may be in transit, so
+ * the customer first confirms that it has not left the account. `stop`: the merchant cannot be paid at the moment.
+ */
+export type Tone = 'retry' | 'wait' | 'stop'
+
+export const TONES: Record<FailureReason, Tone> = {
+  wrong_pin: 'retry',
+  pin_tries_exceeded: 'retry',
+  insufficient_funds: 'retry',
+  limit_exceeded: 'retry',
+  bank_unavailable: 'wait',
+  declined_by_customer: 'retry',
+  not_authorised_in_time: 'wait',
+  risk_declined: 'retry',
+  account_problem: 'retry',
+  payee_not_allowed: 'stop',
+  other: 'wait',
+}
+
+/**
+ * The state that a pay page shows.
+ * - open, attemptFailed: the intent can be paid. `offersToPay` is whether the page offers it.
+ * - waiting: the customer has returned from an app, and no result was reported yet.
+ * - amountMismatch: a payment of another amount was received, and the operator has not resolved it.
+ * - timeUp: the intent has expired, but a payment may still be reported for some minutes.
+ * - paid, refunded, failed, expired, cancelled: final. `refunded` means the whole amount.
+ */
+export type PageState =
+  | { name: 'open' | 'waiting' | 'timeUp' | 'paid' | 'refunded' | 'expired' | 'cancelled' }
+  | { name: 'attemptFailed'; reason: FailureReason; tone: Tone; offersToPay: boolean }
+  | { name: 'amountMismatch'; mismatch: NonNullable<Checkout['mismatch']> }
+  | { name: 'failed'; reason: FailureReason }
+
+/** What the customer has said by the links of the page. Times are those of the service's clock. */
+export type Visit = {
+  /** When the customer opened the app from which they have returned. */
+  openedAppAt?: Date | undefined
+  /** The customer has confirmed that no attempt until this moment has taken money. */
+  unpaidUntil?: Date | undefined
+}
+
+export function pageState(checkout: PaymentState & { refunded?: boolean }, now: Date, visit: Visit = {}): PageState {
+  const { status, expiresAt, mismatch, attemptedAt } = checkout
+  if (status === 'SUCCESS') return { name: checkout.refunded ? 'refunded' : 'paid' }
+  if (mismatch !== null) return { name: 'amountMismatch', mismatch }
+  if (status === 'CANCELLED') return { name: 'cancelled' }
+  const reason = status === 'PENDING' ? undefined : (checkout.failureReason ?? 'other')
+  if (now >= expiresAt) {
+    if (!isOver(checkout, now)) return { name: 'timeUp' }
+    return reason === undefined ? { name: 'expired' } : { name: 'failed', reason }
+  }
+  const attempted = attemptedAt?.getTime() ?? 0
+  // An attempt that was reported after the customer opened the app is the result that the customer waits for.
+  if (visit.openedAppAt !== undefined && attempted < visit.openedAppAt.getTime()) return { name: 'waiting' }
+  if (reason === undefined) return { name: 'open' }
+  const tone = TONES[reason]
+  const isConfirmed = visit.unpaidUntil !== undefined && attempted <= visit.unpaidUntil.getTime()
+  return { name: 'attemptFailed', reason, tone, offersToPay: tone === 'retry' || (tone === 'wait' && isConfirmed) }
+}
+
+const FINAL: readonly PageState['name'][] = ['paid', 'refunded', 'failed', 'expired', 'cancelled']
+
+/** Whether nothing changes the state anymore, except for a late payment or a refund. */
+export const isFinal = ({ name }: PageState): boolean => FINAL.includes(name)
+
+/** Whether a page in this state offers a way to pay. */
+export const offersToPay = (state: PageState): boolean =>
+  state.name === 'open' || (state.name === 'attemptFailed' && state.offersToPay)
+
+/** Whether the order can still be paid, whatever its page offers. */
+export const isPayable = ({ status, expiresAt }: Pick<Checkout, 'status' | 'expiresAt'>, now: Date): boolean =>
+  status !== 'SUCCESS' && status !== 'CANCELLED' && now < expiresAt
+
+/**
+ * Text that changes whenever an open page has to be drawn again: the state's name and, after a failed attempt, its
+ * time, so that a second attempt that fails for the same reason is noticed too. It does not depend on the visit.
+ */
+export function stateKey(checkout: PaymentState & { refunded?: boolean }, now: Date): string {
+  const { name } = pageState(checkout, now)
+  if (name === 'attemptFailed' && checkout.attemptedAt) return `${name}-${checkout.attemptedAt.getTime()}`
+  return name
+}
