@@ -7,8 +7,8 @@ export function contrast(one: string, other: string): number {
 }
 
 /** Black or white, whichever contrasts more with the background: at least 4.5 to 1 for any colour. */
-export const textOn = (background: string): '#000' | '#fff' =>
-  contrast(background, '#ffffff') >= contrast(background, '#000000') ? '#fff' : '#000'
+export const textOn = (background: string): '#000000' | '#ffffff' =>
+  contrast(background, '#ffffff') >= contrast(background, '#000000') ? '#ffffff' : '#000000'
 
 /** The lightest colour of the same hue and saturation that is not lighter than `colour` and has `least` against white. */
 export function darkened(colour: string, least: number): string {

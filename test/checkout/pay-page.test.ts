@@ -84,11 +84,11 @@ describe('the HTML and headers of the pay page', () => {
     const { page, mid } = await newOrder()
     const styleOf = async () => [...(await get(page)).text.matchAll(/<style>(.*?)<\/style>/gs)][1]?.[1]
     const bar = '.bar i{animation-duration:900s;animation-delay:-0s;transform:scaleX(1.000)}'
-    expect(await styleOf()).toBe(`:root{--brand:#3b3fd8;--on-brand:#fff}${bar}`)
+    expect(await styleOf()).toBe(`:root{--brand:#3b3fd8;--on-brand:#ffffff}${bar}`)
     await service.db.query('update merchants set brand_colour = $2 where mid = $1', [mid, '#b8860b'])
     service.clock.advance(225)
     expect(await styleOf()).toBe(
-      ':root{--brand:#b8860b;--on-brand:#000}.bar i{animation-duration:900s;animation-delay:-225s;transform:scaleX(0.750)}',
+      ':root{--brand:#b8860b;--on-brand:#000000}.bar i{animation-duration:900s;animation-delay:-225s;transform:scaleX(0.750)}',
     )
   })
 
