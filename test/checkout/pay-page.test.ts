@@ -479,7 +479,7 @@ describe('the page that the service sends', () => {
     expect(await send()).toBe('open')
     await fail(orderId, 'wrong_pin')
     const first = await send()
-    expect(first).toBe(`attemptFailed-${service.clock.now().getTime()}`)
+    expect(first).toBe(`attemptFailed-wrong_pin-${service.clock.now().getTime()}`)
     service.clock.advance(1)
     await fail(orderId, 'wrong_pin')
     expect(await send()).not.toBe(first)

@@ -31,7 +31,8 @@ export function drawPayPage(
   const { now, texts, visit, app, requestedLanguage, publicUrl, isPhone } = options
   const { orderId, payee, expiresAt } = checkout
   const state = pageState(checkout, now, visit)
-  const own = { back: visit.openedAppAt?.getTime(), app, again: visit.unpaidUntil?.getTime(), lang: requestedLanguage }
+  const { openedAppAt, unpaidAttemptAt } = visit
+  const own = { back: openedAppAt?.getTime(), app, again: unpaidAttemptAt?.getTime(), lang: requestedLanguage }
   const linkTo = (changes: Record<string, string | number | undefined>) => orderId + queryOf({ ...own, ...changes })
   const drawing: Drawing = { ...options, state, linkTo }
   const style = responseStyle(checkout, now)
