@@ -321,7 +321,7 @@ describe('the page that the service sends', () => {
       undefined,
     ])
     expect(text).toContain('<title>₹200 paid · Chai Point</title>')
-    expect(text).toContain('26 Nov 2026, 1:34 pm IST')
+    expect(text).toContain('26 Nov 2026, 1:34\u00a0pm IST')
     expect(text).toContain('>5235 0487 0405</strong>')
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
