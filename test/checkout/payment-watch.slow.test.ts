@@ -101,6 +101,15 @@ describe('the watch over open pay pages', () => {
     watch.close()
   })
 
+  it('ends the stream of an expired order with a payment of another amount', async () => {
+    const { watch } = watchOver(new Map())
+    const mismatch = { amount: 20_100, utr: '523504870405' }
+    const expiresAt = new Date(Date.now() - 10 * 60_000)
+    const page = open(watch, { ...checkoutOf('a'), mismatch, expiresAt })
+    await vi.advanceTimersByTimeAsync(TICK_MS)
+    expect(page.told).toEqual(['amountMismatch', 'over', 'end'])
+  })
+
   it('notifies a page of each state once: failed attempt, then payment, then nothing more', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
