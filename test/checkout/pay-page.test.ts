@@ -506,6 +506,15 @@ describe('the merchant’s brand', () => {
     expect((await get(page)).text).toContain('<a class="help" href="tel:+919876543210">Help</a>')
   })
 
+  it.each([
+    ['चाय की दुकान', 'चाकी'],
+    ['Ola (2020)', 'O2'],
+    ['🍵🍵', '🍵'],
+  ])('shows for the name %s the initials %s', async (name, initials) => {
+    const { text } = await get((await newOrder({}, name)).page)
+    expect(text).toContain(`<span class="logo" aria-hidden="true">${initials}</span>`)
+  })
+
   it('previews a shared link by the merchant’s name, without the amount', async () => {
     const { text } = await get((await newOrder()).page)
     const metas = [...text.matchAll(/<meta property="([^"]*)" content="([^"]*)">/g)].map(([, name, value]) => [

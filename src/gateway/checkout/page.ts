@@ -101,10 +101,10 @@ function logo({ orderId, brand, payee }: Checkout): Html {
   return html`<span class="logo" aria-hidden="true">${initials(payee.name)}</span>`
 }
 
-/** The first characters of the first two words: `CP` for `Chai Point`. */
+/** The first characters of the first two words: `CP` for `Chai Point`. Without words, the first character. */
 function initials(name: string): string {
   const words = name.split(/[^\p{L}\p{M}\p{N}]+/u).filter((word) => word !== '')
-  return words
+  return (words.length === 0 ? [name] : words)
     .slice(0, 2)
     .map((word) => /^.\p{M}*/u.exec(word)?.[0].toUpperCase() ?? '')
     .join('')
