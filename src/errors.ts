@@ -238,11 +238,9 @@ export const unsupportedMediaType = () =>
 
 /** 415 for a compressed body, such as gzip. RFC 9110, section 15.5.16, requires the header Accept-Encoding. */
 export const bodyEncoded = () =>
-  new Failure(
-    'unsupported_content_encoding',
-    'The body is encoded. Send it uncompressed, without Content-Encoding.',
-    { 'accept-encoding': 'identity' },
-  )
+  new Failure('unsupported_content_encoding', 'The body is encoded. Send it uncompressed, without Content-Encoding.', {
+    'accept-encoding': 'identity',
+  })
 
 export const expectationFailed = () =>
   new Failure('unsupported_expectation', 'This Expect header is not supported. Send 100-continue or no Expect header.')

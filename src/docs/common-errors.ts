@@ -59,12 +59,13 @@ export const ROUTING_ERRORS: readonly Failure[] = [notFound(), methodNotAllowed(
 
 /** Errors that only HAProxy returns; haproxy.cfg has the same codes and texts. */
 export const BALANCER_ERRORS: readonly Failure[] = [
+  new Failure('too_many_concurrent_requests', 'Too many concurrent requests. Try again after Retry-After seconds.', {
+    'retry-after': '1',
+  }),
   new Failure(
-    'too_many_concurrent_requests',
-    'Too many concurrent requests. Try again after Retry-After seconds.',
-    { 'retry-after': '1' },
+    'response_lost',
+    'The response was lost. Send the same request again, or check whether it was processed.',
   ),
-  new Failure('response_lost', 'The response was lost. Send the same request again, or check whether it was processed.'),
   new Failure(
     'response_timeout',
     'The response took too long. Send the same request again, or check whether it was processed.',
