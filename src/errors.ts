@@ -3,40 +3,69 @@
  * states what the caller should do next and reveals nothing about the service's internals.
  */
 
-const STATUS_CODE = {
-  badRequest: 400,
-  unauthorized: 401,
-  forbidden: 403,
-  notFound: 404,
-  methodNotAllowed: 405,
-  requestTimeout: 408,
-  conflict: 409,
-  gone: 410,
-  payloadTooLarge: 413,
-  unsupportedMediaType: 415,
-  expectationFailed: 417,
-  unprocessable: 422,
-  tooManyRequests: 429,
-  headersTooLarge: 431,
-  internalError: 500,
+/**
+ * Every error code with its HTTP status. Clients decide by the code, so a code never changes its name or its meaning. One
+ * code covers all reasons that a caller must not be able to distinguish.
+ */
+export const ERROR_CODES = {
+  invalid_fields: 400,
+  invalid_body: 400,
+  invalid_idempotency_key: 400,
+  invalid_host: 400,
+  invalid_url: 400,
+  invalid_http: 400,
+  invalid_credentials: 401,
+  invalid_signature: 401,
+  merchant_not_allowed: 403,
+  key_lacks_right: 403,
+  url_not_found: 404,
+  order_not_found: 404,
+  refund_not_found: 404,
+  logo_not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  order_id_exists: 409,
+  refund_id_exists: 409,
+  payment_already_successful: 409,
+  payment_not_successful: 409,
+  refund_exceeds_payment: 409,
+  too_many_refunds: 409,
+  amount_mismatch: 409,
+  utr_already_used: 409,
+  refund_mismatch: 409,
+  payment_closed: 410,
+  body_too_large: 413,
+  unsupported_content_type: 415,
+  unsupported_content_encoding: 415,
+  unsupported_expectation: 417,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  too_many_invalid_credentials: 429,
+  too_many_concurrent_requests: 429,
+  long_list_in_progress: 429,
+  headers_too_large: 431,
+  too_many_headers: 431,
+  internal_error: 500,
+  response_lost: 502,
   unavailable: 503,
+  response_timeout: 504,
 } as const
 
-export type FailureCode = keyof typeof STATUS_CODE
+export type ErrorCode = keyof typeof ERROR_CODES
 
-/** An expected failure; `headers` are sent with the error response. */
+/** An expected failure; `headers` are sent with the error response, and include the code. */
 export class Failure extends Error {
-  readonly code: FailureCode
+  readonly code: ErrorCode
   /** The HTTP status, under the name that Fastify and its plugins read. */
   readonly statusCode: number
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(code: FailureCode, message: string, headers: Record<string, string> = {}) {
+  constructor(code: ErrorCode, message: string, headers: Record<string, string> = {}) {
     super(message)
     this.name = 'Failure'
     this.code = code
-    this.statusCode = STATUS_CODE[code]
-    this.headers = headers
+    this.statusCode = ERROR_CODES[code]
+    this.headers = { 'x-error-code': code, ...headers }
   }
 }
 
@@ -74,15 +103,31 @@ export class AcquirerError extends Error {
 export const noResponse = (message: string) =>
   Object.assign(new AcquirerError('unavailable', message), { hasNoResponse: true })
 
-/** 400: `message` names every error in the request. */
-export const badRequest = (message: string) => new Failure('badRequest', message)
+/** 400: `message` names every invalid field of the request. */
+export const badRequest = (message: string) => new Failure('invalid_fields', message)
+
+/** 400: the body could not be read, so no field was checked. */
+export const invalidBody = (message: string) => new Failure('invalid_body', message)
+
+export const invalidIdempotencyKey = () =>
+  new Failure('invalid_idempotency_key', 'Idempotency-Key must be 1 to 64 printable ASCII characters')
 
 /**
  * 400: the request does not have exactly one valid Host header, so a proxy and this service may read the request
  * differently.
  */
 export const improperHost = () =>
-  badRequest('The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.')
+  new Failure(
+    'invalid_host',
+    'The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.',
+  )
+
+export const invalidUrl = () =>
+  new Failure('invalid_url', 'The URL contains invalid percent-encoding. Encode a literal % as %25.')
+
+/** 400: the bytes on the connection are not HTTP. */
+export const invalidHttp = () =>
+  new Failure('invalid_http', 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.')
 
 /**
  * 401: the same text for a missing, malformed, unknown, wrong or revoked credential, so that the text does not reveal
@@ -90,119 +135,140 @@ export const improperHost = () =>
  */
 export const unauthorized = () =>
   new Failure(
-    'unauthorized',
+    'invalid_credentials',
     'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
   )
 
 /** 403: the same text whether or not the other merchant or partner exists. */
 export const forbidden = () =>
   new Failure(
-    'forbidden',
+    'merchant_not_allowed',
     'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
   )
 
 /** 403 for the merchant's own key without the right to refund. The text names the missing right. */
 export const mayNotRefund = () =>
-  new Failure('forbidden', 'This key has no right to refund. Ask the operator for a key with that right.')
+  new Failure('key_lacks_right', 'This key has no right to refund. Ask the operator for a key with that right.')
 
-export const notFound = (message = 'This URL does not exist. Check its path.') => new Failure('notFound', message)
+export const notFound = () => new Failure('url_not_found', 'This URL does not exist. Check its path.')
 
 /** 405: `allow` lists the methods that the URL supports. */
 export const methodNotAllowed = (allow: readonly string[]) =>
-  new Failure('methodNotAllowed', `This URL does not allow this method. Use ${allow.join(' or ')}.`, {
+  new Failure('method_not_allowed', `This URL does not allow this method. Use ${allow.join(' or ')}.`, {
     allow: allow.join(', '),
   })
 
 export const requestTimeout = () =>
-  new Failure('requestTimeout', 'The request did not arrive in time. Send it again on a new connection.')
+  new Failure('request_timeout', 'The request did not arrive in time. Send it again on a new connection.')
 
 /** 409: the merchant has already used this order_id. The interface fixes the text. */
-export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
+export const orderIdExists = () => new Failure('order_id_exists', 'Order ID already exists')
 
 /** 422: the Idempotency-Key was already used for a request with other fields. */
 export const idempotencyKeyReused = () =>
   new Failure(
-    'unprocessable',
+    'idempotency_key_reused',
     'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
   )
 
 /** 404 for a merchant that has no order with this id, and for an acquirer if no merchant has an order with this id. */
-export const orderNotFound = () => new Failure('notFound', 'Order not found')
+export const orderNotFound = () => new Failure('order_not_found', 'Order not found')
+
+/** 404 for a customer whose pay page has no order. */
+export const noPaymentHere = () => new Failure('order_not_found', 'There is no payment at this address')
+
+/** 404: the merchant of the pay page has no logo, or another one. */
+export const noLogoHere = () => new Failure('logo_not_found', 'There is no logo at this address')
 
 /** 409: a paid order cannot be cancelled, only refunded. */
-export const paymentSuccessful = () => new Failure('conflict', 'Payment already successful')
+export const paymentSuccessful = () => new Failure('payment_already_successful', 'Payment already successful')
 
 /** 404: the merchant has no refund with this refund_id. */
-export const refundNotFound = () => new Failure('notFound', 'Refund not found')
+export const refundNotFound = () => new Failure('refund_not_found', 'Refund not found')
 
 const REFUND_ERRORS = {
-  'not successful': 'Payment is not successful',
-  exceeds: 'Refund exceeds what was paid',
-  'too many': 'Too many refunds of this payment',
-  'refund_id exists': 'Refund ID already exists',
-}
+  'not successful': ['payment_not_successful', 'Payment is not successful'],
+  exceeds: ['refund_exceeds_payment', 'Refund exceeds what was paid'],
+  'too many': ['too_many_refunds', 'Too many refunds of this payment'],
+  'refund_id exists': ['refund_id_exists', 'Refund ID already exists'],
+} as const
 
 /** 409: nothing was stored, so the refund_id can be used again. */
-export const refundRejected = (why: keyof typeof REFUND_ERRORS) => new Failure('conflict', REFUND_ERRORS[why])
+export function refundRejected(why: keyof typeof REFUND_ERRORS): Failure {
+  const [code, message] = REFUND_ERRORS[why]
+  return new Failure(code, message)
+}
 
 /**
  * 401 for a notification in the service's own format without a valid signature. The text is the same for every reason.
  */
 export const notificationUnsigned = () =>
   new Failure(
-    'unauthorized',
+    'invalid_signature',
     'The signature is missing, invalid or more than 5 minutes old. Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">.',
   )
 
 /** 401 for a notification in an acquirer's own format: `how` names the header that the acquirer must send. */
-export const unsigned = (how: string) => new Failure('unauthorized', how)
-
-/** 409: the notification contradicts the stored order or refund. */
-export const notificationRejected = (kind: keyof typeof REJECTED_NOTIFICATIONS) =>
-  new Failure('conflict', REJECTED_NOTIFICATIONS[kind])
+export const unsigned = (how: string) => new Failure('invalid_signature', how)
 
 const REJECTED_NOTIFICATIONS = {
-  'amount differs': 'The amount differs from that of the order',
-  'UTR of another order': 'This UTR was already used by another order',
-  'refund differs': 'The order, amount, merchant or identifier differs from that of the refund',
+  'amount differs': ['amount_mismatch', 'The amount differs from that of the order'],
+  'UTR of another order': ['utr_already_used', 'This UTR was already used by another order'],
+  'refund differs': ['refund_mismatch', 'The order, amount, merchant or identifier differs from that of the refund'],
+} as const
+
+/** 409: the notification contradicts the stored order or refund. */
+export function notificationRejected(kind: keyof typeof REJECTED_NOTIFICATIONS): Failure {
+  const [code, message] = REJECTED_NOTIFICATIONS[kind]
+  return new Failure(code, message)
 }
 
 /** 410: the QR code belongs to an intent that is paid, cancelled or expired, or to a disabled merchant. */
 export const paymentClosed = () =>
-  new Failure('gone', 'This payment is no longer open. Ask the merchant for a new one.')
+  new Failure('payment_closed', 'This payment is no longer open. Ask the merchant for a new one.')
 
 export const payloadTooLarge = (limitBytes: number) =>
-  new Failure('payloadTooLarge', `The body is too large. Send at most ${limitBytes} bytes.`)
+  new Failure('body_too_large', `The body is too large. Send at most ${limitBytes} bytes.`)
 
 export const unsupportedMediaType = () =>
   new Failure(
-    'unsupportedMediaType',
+    'unsupported_content_type',
     'This content type is not supported. Send the body as application/x-www-form-urlencoded or application/json.',
   )
 
 /** 415 for a compressed body, such as gzip. RFC 9110, section 15.5.16, requires the header Accept-Encoding. */
 export const bodyEncoded = () =>
-  new Failure('unsupportedMediaType', 'The body is encoded. Send it uncompressed, without Content-Encoding.', {
+  new Failure('unsupported_content_encoding', 'The body is encoded. Send it uncompressed, without Content-Encoding.', {
     'accept-encoding': 'identity',
   })
 
 export const expectationFailed = () =>
-  new Failure('expectationFailed', 'This Expect header is not supported. Send 100-continue or no Expect header.')
+  new Failure('unsupported_expectation', 'This Expect header is not supported. Send 100-continue or no Expect header.')
+
+/** 429: the key has used all `limit` requests that are allowed in a second. The count restarts after `resetSeconds`. */
+export const tooManyRequests = (limit: number, resetSeconds: number) =>
+  new Failure(
+    'rate_limited',
+    `Too many requests: the limit is ${limit} a second. Try again after Retry-After seconds.`,
+    limitHeaders(limit, resetSeconds),
+  )
 
 /**
- * 429: the caller has used all `limit` requests that are allowed in `time`. The count restarts after `resetSeconds`.
+ * 429: the caller has sent `limit` wrong secrets or unknown keys in a minute. The count restarts after `resetSeconds`.
  */
-export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', resetSeconds: number) =>
+export const tooManyInvalidCredentials = (limit: number, resetSeconds: number) =>
   new Failure(
-    'tooManyRequests',
-    `Too many requests: the limit is ${limit} ${time}. Try again after Retry-After seconds.`,
-    {
-      'retry-after': String(resetSeconds),
-      'ratelimit-limit': String(limit),
-      'ratelimit-remaining': '0',
-      'ratelimit-reset': String(resetSeconds),
-    },
+    'too_many_invalid_credentials',
+    `Too many invalid credentials: the limit is ${limit} a minute. Check both keys, and try again after Retry-After seconds.`,
+    limitHeaders(limit, resetSeconds),
   )
+
+const limitHeaders = (limit: number, resetSeconds: number) => ({
+  'retry-after': String(resetSeconds),
+  'ratelimit-limit': String(limit),
+  'ratelimit-remaining': '0',
+  'ratelimit-reset': String(resetSeconds),
+})
 
 /**
  * 429: the caller is already reading a long list from this instance, and only one long list at a time is allowed. A
@@ -210,20 +276,20 @@ export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', re
  */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
-    'tooManyRequests',
+    'long_list_in_progress',
     'Another long list is still being sent to you. Read it to its end, or try again after Retry-After seconds.',
     { 'retry-after': String(retrySeconds) },
   )
 
 export const headersTooLarge = () =>
-  new Failure('headersTooLarge', 'The request headers are too large. Send at most 16 KiB of headers.')
+  new Failure('headers_too_large', 'The request headers are too large. Send at most 16 KiB of headers.')
 
 export const tooManyHeaders = (limit: number) =>
-  new Failure('headersTooLarge', `The request has too many headers. Send at most ${limit} headers.`)
+  new Failure('too_many_headers', `The request has too many headers. Send at most ${limit} headers.`)
 
 /** 500: a fixed text; only the log contains the cause. */
 export const internalError = () =>
-  new Failure('internalError', 'The service failed. Try again, and report the x-request-id if the error persists.')
+  new Failure('internal_error', 'The service failed. Try again, and report the x-request-id if the error persists.')
 
 const UNAVAILABLE = 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'
 

@@ -1,15 +1,20 @@
 import {
   bodyEncoded,
   expectationFailed,
-  type Failure,
+  Failure,
   forbidden,
   headersTooLarge,
   improperHost,
   internalError,
+  invalidBody,
+  invalidHttp,
+  invalidUrl,
   methodNotAllowed,
   notFound,
   payloadTooLarge,
   requestTimeout,
+  tooManyHeaders,
+  tooManyInvalidCredentials,
   tooManyRequests,
   unauthorized,
   unavailable,
@@ -18,29 +23,51 @@ import {
 import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
 
+const unreadableBody = () => invalidBody('The body must be one JSON object in UTF-8')
+
 /** Errors that all operations for a kind of caller have in common. An operation may have further errors. */
 export const COMMON_ERRORS: Record<Described['access'], readonly Failure[]> = {
   key: [
+    unreadableBody(),
     unauthorized(),
     forbidden(),
     payloadTooLarge(LIMITS.body.bytes),
     unsupportedMediaType(),
     bodyEncoded(),
-    tooManyRequests(1_000, 'a second', 1),
+    tooManyRequests(1_000, 1),
+    tooManyInvalidCredentials(LIMITS.rates.wrongSecrets, 60),
     internalError(),
     unavailable(),
   ],
-  signature: [payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
+  signature: [unreadableBody(), payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
   anyone: [],
 }
 
 /** Errors that any path returns for a request that is not valid HTTP. */
 export const HTTP_ERRORS: readonly Failure[] = [
+  invalidHttp(),
+  invalidUrl(),
   improperHost(),
   requestTimeout(),
   expectationFailed(),
   headersTooLarge(),
+  tooManyHeaders(LIMITS.connections.headers),
 ]
 
 /** Errors for requests that reach no operation. */
 export const ROUTING_ERRORS: readonly Failure[] = [notFound(), methodNotAllowed(['POST'])]
+
+/** Errors that only HAProxy returns; haproxy.cfg has the same codes and texts. */
+export const BALANCER_ERRORS: readonly Failure[] = [
+  new Failure('too_many_concurrent_requests', 'Too many concurrent requests. Try again after Retry-After seconds.', {
+    'retry-after': '1',
+  }),
+  new Failure(
+    'response_lost',
+    'The response was lost. Send the same request again, or check whether it was processed.',
+  ),
+  new Failure(
+    'response_timeout',
+    'The response took too long. Send the same request again, or check whether it was processed.',
+  ),
+]

@@ -1,53 +1,44 @@
+import { ERROR_CODES, type ErrorCode } from '../errors.ts'
 import { html } from '../platform/html.ts'
 import type { Described } from '../platform/http/operation.ts'
 import type { GuideName } from './chapters.ts'
-import { COMMON_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
+import { BALANCER_ERRORS, COMMON_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
+import { type Advice, ERROR_ADVICE } from './error-advice.ts'
 
-/**
- * One row in the table that replaces the line {ERRORS} in a chapter. `operations` is empty for an error that all
- * operations return.
- */
-type ErrorRow = { statusCode: number; msg: string; operations: string[] }
+/** One row in the table that replaces the line {ERRORS} in a chapter. Some codes have several texts. */
+type ErrorRow = Advice & { code: ErrorCode; statusCode: number; msgs: string[] }
 
-const TAGS: Partial<Record<GuideName, Described['tag']>> = {
-  merchant: 'Merchant',
-  partner: 'Partner',
-  acquirer: 'Acquirer',
+const TAGS: Partial<Record<GuideName, readonly Described['tag'][]>> = {
+  merchant: ['Merchant', 'Customer'],
+  partner: ['Partner'],
+  acquirer: ['Acquirer'],
 }
 
 /** Returns the errors of the operations that a guide documents, sorted by status. */
 export function errorRows(guide: GuideName, operations: readonly Described[]): ErrorRow[] {
-  const documented = operations.filter(({ tag }) => tag === TAGS[guide])
-  const rows = new Map<string, ErrorRow>()
-  const add = (operation: string, { statusCode, message }: { statusCode: number; message: string }) => {
-    const key = `${statusCode} ${message}`
-    const row = rows.get(key) ?? { statusCode, msg: message, operations: [] }
-    rows.set(key, row)
-    if (!row.operations.includes(operation)) row.operations.push(operation)
+  const own = operations
+    .filter(({ tag }) => TAGS[guide]?.includes(tag))
+    .flatMap(({ access, errors }) => [...errors, ...COMMON_ERRORS[access]])
+  const msgs = new Map<ErrorCode, Set<string>>()
+  for (const { code, message } of [...own, ...HTTP_ERRORS, ...ROUTING_ERRORS, ...BALANCER_ERRORS]) {
+    msgs.set(code, (msgs.get(code) ?? new Set()).add(message))
   }
-  for (const { name, access, errors: own } of documented) {
-    const errors = [...own, ...COMMON_ERRORS[access], ...HTTP_ERRORS, ...ROUTING_ERRORS]
-    for (const error of errors) add(name, error)
-  }
-  return [...rows.values()]
-    .map((row) => (row.operations.length === documented.length ? { ...row, operations: [] } : row))
-    .sort((one, other) => one.statusCode - other.statusCode || Number(isCommon(one)) - Number(isCommon(other)))
+  return [...msgs]
+    .map(([code, texts]) => ({ code, statusCode: ERROR_CODES[code], msgs: [...texts], ...ERROR_ADVICE[code] }))
+    .sort((one, other) => one.statusCode - other.statusCode)
 }
 
-const isCommon = ({ operations }: ErrorRow) => operations.length === 0
-
 const PLACEHOLDER = '{ERRORS}'
-const HEADINGS = ['Status', '`msg`', 'Operations']
 
 /** Replaces the line {ERRORS} in a chapter's Markdown with a table. */
 export function withErrorsInMarkdown(markdown: string, rows: () => readonly ErrorRow[]): string {
   return markdown.replace(/^\{ERRORS\}$/m, () =>
     [
-      `| ${HEADINGS.join(' | ')} |`,
-      '|---|---|---|',
-      ...rows().map(({ statusCode, msg, operations }) => {
-        const names = operations.map((name) => `\`${name}\``).join(', ') || 'all'
-        return `| ${statusCode} | ${msg.replaceAll('|', '\\|')} | ${names} |`
+      '| Code | Status | `msg` | What to do | Repeat? |',
+      '|---|---|---|---|---|',
+      ...rows().map(({ code, statusCode, msgs, action, repeat }) => {
+        const texts = msgs.map((msg) => msg.replaceAll('|', '\\|')).join('<br>')
+        return `| \`${code}\` | ${statusCode} | ${texts} | ${action} | ${repeat} |`
       }),
     ].join('\n'),
   )
@@ -58,12 +49,12 @@ export function withErrorsInHtml(fragment: string, rows: () => readonly ErrorRow
   return fragment.replace(`<p>${PLACEHOLDER}</p>\n`, () =>
     html`<div class="table" tabindex="0"><table>
 <thead>
-<tr><th>Status</th><th><code>msg</code></th><th>Operations</th></tr>
+<tr><th>Code</th><th>Status</th><th><code>msg</code></th><th>What to do</th><th>Repeat?</th></tr>
 </thead>
 <tbody>
-${rows().map(({ statusCode, msg, operations }) => {
-  const names = operations.flatMap((name, index) => [index === 0 ? '' : ', ', html`<code>${name}</code>`])
-  return html`<tr><td>${statusCode}</td><td>${msg}</td><td>${names.length === 0 ? 'all' : names}</td></tr>\n`
+${rows().map(({ code, statusCode, msgs, action, repeat }) => {
+  const texts = msgs.flatMap((msg, index) => [index === 0 ? '' : html`<br>`, msg])
+  return html`<tr><td><code>${code}</code></td><td>${statusCode}</td><td>${texts}</td><td>${action}</td><td>${repeat}</td></tr>\n`
 })}</tbody>
 </table></div>
 `.toString(),
@@ -74,7 +65,7 @@ ${rows().map(({ statusCode, msg, operations }) => {
 export function withErrorsInText(text: string, rows: () => readonly ErrorRow[]): string {
   return text.replace(PLACEHOLDER, () =>
     rows()
-      .map(({ statusCode, msg }) => `${statusCode} ${msg}.`)
+      .map(({ code, statusCode, msgs }) => `${code} ${statusCode} ${msgs.join('. ')}.`)
       .join(' '),
   )
 }

@@ -37,10 +37,9 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
 const ErrorResponse = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
-  msg: z
-    .string()
-    .min(1)
-    .meta({ description: 'The error and what to do, for people. The text may change: decide by `statusCode`.' }),
+  msg: z.string().min(1).meta({
+    description: 'The error and what to do, for people. The text may change: decide by the header `x-error-code`.',
+  }),
 })
 
 const SECURITY: Record<Described['access'], object> = {
@@ -101,9 +100,9 @@ const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }
 
 const DESCRIPTION = `Accept UPI payments in India.
 
-Every response is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\` and, for a success, \`data\`. Send a request body as
-a form or as JSON. The service trims spaces around a value, treats an empty optional field as absent, ignores unknown fields, and
-rejects a field that is sent twice.
+Every response is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\` and, for a success, \`data\`. An error
+response has the code of the error in the header \`x-error-code\`. Send a request body as a form or as JSON. The service trims
+spaces around a value, treats an empty optional field as absent, ignores unknown fields, and rejects a field that is sent twice.
 
 To accept a payment, call **createOrderRequest** and redirect the customer to \`payment_url\`. For your own page, call
 **createPaymentIntent**: show \`dynamicQR\` on a desktop and the wallet links on a phone. Call **checkPaymentStatus** before you fulfil

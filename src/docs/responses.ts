@@ -1,7 +1,7 @@
-import type { Failure } from '../errors.ts'
+import type { ErrorCode, Failure } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described } from '../platform/http/operation.ts'
-import { HTTP_ERRORS } from './common-errors.ts'
+import { BALANCER_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
 import { refTo } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
@@ -24,6 +24,11 @@ export const HEADERS = {
 
 function header(description: string, example?: string, required = true) {
   return { description, required, schema: { type: 'string' }, ...(example !== undefined && { example }) }
+}
+
+function errorCode(codes: readonly ErrorCode[]) {
+  const description = 'The code of the error, by which a program decides. A code never changes.'
+  return { description, required: true, schema: { type: 'string', enum: codes } }
 }
 
 /** Meaning of each HTTP status, which is the same for all operations. */
@@ -88,13 +93,18 @@ function errorResponse(
 ): ResponseObject {
   const names = new Set([...headerNames, ...failures.flatMap(({ headers }) => Object.keys(headers))])
   const statusCodes = [...new Set(failures.map(({ statusCode }) => statusCode))]
+  // Invalid HTTP, a wrong path and HAProxy cause errors of the same status.
+  const alsoSent = [...HTTP_ERRORS, ...ROUTING_ERRORS, ...BALANCER_ERRORS].filter(({ statusCode }) =>
+    statusCodes.includes(statusCode),
+  )
+  const codes = new Set([...failures, ...alsoSent].map(({ code }) => code))
   const schema = {
     allOf: [{ $ref: '#/components/schemas/ErrorResponse' }, { properties: { statusCode: { enum: statusCodes } } }],
   }
   const named = status === '500' ? ['x-request-id', ...names] : [...names]
   return {
     description: MEANING[status] ?? '',
-    ...(named.length > 0 && { headers: headerRefs(...named) }),
+    headers: { ...headerRefs(...named), 'x-error-code': errorCode([...codes]) },
     content: {
       [type]: type === 'application/json' ? { schema, ...asExamples(failures) } : { schema: { type: 'string' } },
     },

@@ -6,6 +6,7 @@ import { chaptersOf, type GuideName, guideOf } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
 import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
 import { renderChapter } from '../../src/docs/render-chapter.ts'
+import { ERROR_CODES } from '../../src/errors.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { blocks, chapterText, filledIn, ROOT } from '../guides/guides.ts'
@@ -138,7 +139,10 @@ describe('examples of the OpenAPI document', () => {
 
   it('the examples of the OpenAPI document contain the error texts that the service returns', async () => {
     const path = '/v1/payments/createPaymentIntent'
-    const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
+    const shown = (status: string) => {
+      const { example, examples = {} } = POSTS[path]?.responses[status]?.content?.[JSON_TYPE] ?? {}
+      return example ?? Object.values(examples)[0]?.value
+    }
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
     expect((await post(service.app, path, wrong, merchantKey)).body).toEqual(shown('400'))
     expect((await post(service.app, path, wrong)).body).toEqual(shown('401'))
@@ -342,36 +346,57 @@ describe('the table of errors', () => {
   const rows = errorRows('merchant', OPERATIONS.v1)
 
   it('the table of errors contains each declared error of each merchant operation', () => {
-    for (const { name, errors, tag } of OPERATIONS.v1.filter(({ tag }) => tag === 'Merchant')) {
-      for (const { statusCode, message } of errors) {
-        const row = rows.find(({ statusCode: status, msg }) => status === statusCode && msg === message)
-        expect(row?.operations.length === 0 || row?.operations.includes(name), `${tag} ${name}: ${message}`).toBe(true)
+    for (const { name, errors } of OPERATIONS.v1.filter(({ tag }) => tag === 'Merchant')) {
+      for (const { code, statusCode, message } of errors) {
+        const row = rows.find((row) => row.code === code)
+        expect([row?.statusCode, row?.msgs.includes(message)], `${name}: ${message}`).toEqual([statusCode, true])
       }
     }
-    expect(rows).toContainEqual({ statusCode: 409, msg: 'Payment already successful', operations: ['cancelPayment'] })
-    const shared = rows.filter(({ operations }) => operations.length === 0).map(({ statusCode }) => statusCode)
-    expect(new Set(shared)).toEqual(new Set([400, 401, 403, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503]))
+    expect(rows).toContainEqual({
+      code: 'payment_already_successful',
+      statusCode: 409,
+      msgs: ['Payment already successful'],
+      action: 'Fulfil the order, or refund the payment.',
+      repeat: 'No.',
+    })
+    const shared = [400, 401, 403, 404, 405, 408, 413, 415, 417, 429, 431, 500, 502, 503, 504]
+    expect(rows.map(({ statusCode }) => statusCode)).toEqual(expect.arrayContaining(shared))
+  })
+
+  it('the tables of errors in the guides contain every code that callers of documented operations receive', () => {
+    const operations = Object.values(OPERATIONS).flat()
+    const codes = PUBLIC_GUIDES.flatMap((guide) => errorRows(guide, operations).map(({ code }) => code))
+    // Acquirers receive this code only at the addresses for their own formats, which the documents omit.
+    expect([...new Set(codes), 'refund_mismatch'].sort()).toEqual(Object.keys(ERROR_CODES).sort())
+    // A merchant's server receives every code but the ones for acquirers.
+    const forMerchants = errorRows('merchant', operations).map(({ code }) => code)
+    const forPartners = errorRows('partner', operations).map(({ code }) => code)
+    expect(forPartners.filter((code) => !forMerchants.includes(code))).toEqual([])
   })
 
   it('the table of errors replaces the line {ERRORS} in Markdown, in HTML and in the text of the search', () => {
-    const some = [
-      { statusCode: 409, msg: 'A | b <c>', operations: ['cancelPayment', 'refundPayment'] },
-      { statusCode: 500, msg: 'Oops', operations: [] },
+    const some: ReturnType<typeof errorRows> = [
+      { code: 'refund_mismatch', statusCode: 409, msgs: ['A | b <c>', 'D'], action: 'Stop.', repeat: 'No.' },
+      { code: 'internal_error', statusCode: 500, msgs: ['Oops'], action: 'Wait.', repeat: 'Yes.' },
     ]
     expect(withErrorsInMarkdown('# Errors\n\n{ERRORS}\n\nEnd\n', () => some)).toBe(`# Errors
 
-| Status | \`msg\` | Operations |
-|---|---|---|
-| 409 | A \\| b <c> | \`cancelPayment\`, \`refundPayment\` |
-| 500 | Oops | all |
+| Code | Status | \`msg\` | What to do | Repeat? |
+|---|---|---|---|---|
+| \`refund_mismatch\` | 409 | A \\| b <c><br>D | Stop. | No. |
+| \`internal_error\` | 500 | Oops | Wait. | Yes. |
 
 End
 `)
     const { html, sections } = renderChapter('# Errors\n\n{ERRORS}\n')
     const page = withErrorsInHtml(html, () => some)
-    expect(page).toContain('<td>A | b &#60;c&#62;</td><td><code>cancelPayment</code>, <code>refundPayment</code></td>')
+    expect(page).toContain(
+      '<td><code>refund_mismatch</code></td><td>409</td><td>A | b &#60;c&#62;<br>D</td><td>Stop.</td><td>No.</td>',
+    )
     expect(page).not.toContain('{ERRORS}')
-    expect(withErrorsInText(sections[0]?.text ?? '', () => some)).toBe('409 A | b <c>. 500 Oops.')
+    expect(withErrorsInText(sections[0]?.text ?? '', () => some)).toBe(
+      'refund_mismatch 409 A | b <c>. D. internal_error 500 Oops.',
+    )
   })
 })
 

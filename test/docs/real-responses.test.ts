@@ -16,6 +16,7 @@ const rejected = { status: false, statusCode: 401, msg: 'Revoked credentials' }
 const challenge: Record<string, string> = {
   'content-type': 'application/json; charset=utf-8',
   'www-authenticate': 'Basic',
+  'x-error-code': 'invalid_credentials',
 }
 const seen = (status: number, body: unknown, headers: Record<string, string | undefined> = challenge) => ({
   status,
@@ -52,7 +53,8 @@ describe('every response in the tests is checked against the OpenAPI document', 
 describe('the check of a response against the OpenAPI document', () => {
   it('the comparison with the OpenAPI document accepts a documented response', () => {
     expect(strangeness('POST', CREATE, seen(401, rejected))).toEqual([])
-    expect(strangeness('POST', CREATE, seen(431, { ...rejected, statusCode: 431 }))).toEqual([])
+    const tooLarge = { ...challenge, 'x-error-code': 'headers_too_large' }
+    expect(strangeness('POST', CREATE, seen(431, { ...rejected, statusCode: 431 }, tooLarge))).toEqual([])
   })
 
   it.each([
@@ -65,6 +67,16 @@ describe('the check of a response against the OpenAPI document', () => {
       'a missing header',
       seen(401, rejected, { ...challenge, 'www-authenticate': undefined }),
       /www-authenticate is missing/,
+    ],
+    [
+      'an error without a code',
+      seen(401, rejected, { ...challenge, 'x-error-code': undefined }),
+      /x-error-code is missing/,
+    ],
+    [
+      'the code of another error',
+      seen(401, rejected, { ...challenge, 'x-error-code': 'order_not_found' }),
+      /x-error-code has the undocumented value order_not_found/,
     ],
     [
       'a content type',

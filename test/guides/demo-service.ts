@@ -53,7 +53,12 @@ export async function startDemoService(
     const bytes = Buffer.from(await upstream.arrayBuffer())
     if (operation === 'checkPaymentStatus' && bytes.includes('PENDING')) await perform(steps.shift())
     if (fault === 'lost') return response.destroy()
-    response.writeHead(upstream.status, { 'content-type': 'application/json', 'content-length': bytes.length })
+    const code = upstream.headers.get('x-error-code')
+    response.writeHead(upstream.status, {
+      'content-type': 'application/json',
+      'content-length': bytes.length,
+      ...(code !== null && { 'x-error-code': code }),
+    })
     if (fault === 'none') return response.end(bytes)
     response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy())
   })

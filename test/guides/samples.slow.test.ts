@@ -196,6 +196,26 @@ describe.concurrent('the samples for an existing order', { timeout: TIMEOUT_MS }
   })
 })
 
+describe('the sample that decides by the error code', () => {
+  it('the sample tells a paid order, an order that was never created and an open order apart', async () => {
+    const demo = await startDemoService()
+    const text = filledIn(blockWith('merchant', 'js', '// cancel.mjs'), demo.url)
+    const cancel = (order: string, key = demo.merchantKey) =>
+      runIn({ 'cancel.mjs': text }, [process.execPath, 'cancel.mjs', order], { baseUrl: demo.url, key })
+    const create = async (order_id: string) => {
+      const fields = intentFields('DEMO_MERCHANT', { order_id })
+      return (await post(demo.service.app, CREATE, fields, demo.merchantKey)).body.data.orderId
+    }
+    await create('open')
+    await simulate(demo.service, await create('paid'), 'SUCCESS')
+    expect((await cancel('open')).stdout).toBe('Not paid: create the second order\n')
+    expect((await cancel('paid')).stdout).toBe('Paid: ship\n')
+    expect((await cancel('unknown')).stdout).toBe('Create the first order again\n')
+    const rejected = await cancel('open', { ...demo.merchantKey, secretKey: 'wrong' })
+    expect([rejected.code, rejected.stderr]).toEqual([1, expect.stringContaining('401 invalid_credentials: {')])
+  })
+})
+
 async function startWithSettlements() {
   const demo = await startDemoService({ faults: { fetchSettlementList: ['half', 'unavailable'] } })
   // The last second before the demo's month and the first one after it, both in IST.

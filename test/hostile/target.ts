@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect } from 'vitest'
+import { ERROR_CODES, type ErrorCode } from '../../src/errors.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createHttpClient } from '../support/http-client.ts'
@@ -114,7 +115,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
   return target
 }
 
-/** Throws unless the response is a whole envelope, with exactly the keys of its status, and no 5xx. */
+/** Throws unless the response is a whole envelope, with exactly the keys and the code of its status, and no 5xx. */
 export function expectEnvelope({ status, headers, text }: WireResponse): void {
   const body = JSON.parse(text)
   const keys = Object.keys(body).join()
@@ -128,6 +129,7 @@ export function expectEnvelope({ status, headers, text }: WireResponse): void {
     typeof body.msg === 'string' &&
     body.msg !== '' &&
     headers['content-type'] === 'application/json; charset=utf-8' &&
+    (status === 200 || ERROR_CODES[headers['x-error-code'] as ErrorCode] === status) &&
     typeof headers['x-request-id'] === 'string' &&
     headers['cache-control'] === 'no-store'
   if (!isEnvelope || status >= 500) throw new Error(`not an envelope: ${JSON.stringify({ status, headers, text })}`)

@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
 import { type Balancer, HAPROXY_CONFIG, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
@@ -42,14 +43,38 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
 
   const create = () => client.send(balancer.url, { method: 'POST', path: CREATE, body: 'mid=M1' })
   const headersOf = ({ headers }: HttpResponse) =>
-    (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
+    ['content-type', 'cache-control', 'retry-after', 'x-error-code'].map((name) => headers[name])
 
   it('HAProxy returns 502 in an envelope that states that the request may have been processed, if the instance dies', async () => {
     const result = await create()
     const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
     expect([result.status, JSON.parse(result.text)]).toEqual([502, errorResponse(502, msg)])
-    expect(headersOf(result)).toEqual(['application/json', 'no-store', undefined])
+    expect(headersOf(result)).toEqual(['application/json', 'no-store', undefined, 'response_lost'])
   })
+
+  // The headers arrive first, because HAProxy 2.6 returns its own HTML for headers that are invalid or late.
+  it.each([
+    [400, 'invalid_http', 'Transfer-Encoding: chunked', 'zz\r\n'],
+    [408, 'request_timeout', 'Content-Length: 9', 'mid='],
+  ])(
+    'HAProxy returns %i in an envelope with the code %s for a body that is invalid or late',
+    async (status, code, header, body) => {
+      const socket = connect(Number(new URL(balancer.url).port), '127.0.0.1').setEncoding('utf8')
+      const closed = once(socket, 'close')
+      let text = ''
+      socket.on('data', (part) => {
+        text += part
+      })
+      socket.write(`POST ${CREATE} HTTP/1.1\r\nHost: x\r\n${header}\r\n\r\n`)
+      await sleep(300)
+      socket.write(body)
+      await closed
+      const [head = '', json = ''] = text.split('\r\n\r\n')
+      expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+      expect(`${head}\r\n`).toContain(`\r\nx-error-code: ${code}\r\n`)
+      expect(JSON.parse(json)).toEqual(errorResponse(status, expect.any(String)))
+    },
+  )
 
   it('HAProxy returns 503 in an envelope with Retry-After while no instance is ready', async () => {
     instance.close()
@@ -62,7 +87,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
         'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.',
       ),
     )
-    expect(headersOf(result)).toEqual(['application/json', 'no-store', '1'])
+    expect(headersOf(result)).toEqual(['application/json', 'no-store', '1', 'unavailable'])
   })
 })
 
@@ -144,7 +169,8 @@ describe.skipIf(!hasHaproxy())('the delivered haproxy.cfg', () => {
     const sent = forms.map(send)
     await expect.poll(() => delayed.length).toBe(20)
     // Rejected requests wait 1.5 s for their response.
-    expect((await Promise.race(sent)).status).toBe(429)
+    const rejected = await Promise.race(sent)
+    expect([rejected.status, rejected.headers['x-error-code']]).toEqual([429, 'too_many_concurrent_requests'])
     for (const response of delayed) response.writeHead(200, { 'transfer-encoding': 'chunked' }).end()
     expect(tally(await Promise.all(sent))).toBe('200 × 20, 429 × 40')
   })

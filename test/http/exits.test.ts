@@ -53,7 +53,11 @@ describe('envelope of every error response', () => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
         expect([status, body]).toEqual([404, errorResponse(404, 'This URL does not exist. Check its path.')])
-        expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
+        expect(headers).toMatchObject({
+          ...envelope,
+          'x-request-id': expect.any(String),
+          'x-error-code': 'url_not_found',
+        })
       }
     },
   )
@@ -73,7 +77,7 @@ describe('envelope of every error response', () => {
       405,
       errorResponse(405, `This URL does not allow this method. Use ${allow.replaceAll(', ', ' or ')}.`),
     ])
-    expect(headers).toMatchObject({ ...envelope, allow })
+    expect(headers).toMatchObject({ ...envelope, allow, 'x-error-code': 'method_not_allowed' })
   })
 
   it('returns 413 for a body over 16 KiB, but not for a body of exactly 16 KiB', async () => {
@@ -81,8 +85,9 @@ describe('envelope of every error response', () => {
     const exact = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_384 - fields.length - 3)}`, key)
     expect(exact.status).toBe(200)
     const over = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_385 - fields.length - 3)}`, key)
-    expect([over.status, over.body]).toEqual([
+    expect([over.status, over.headers['x-error-code'], over.body]).toEqual([
       413,
+      'body_too_large',
       errorResponse(413, 'The body is too large. Send at most 16384 bytes.'),
     ])
   })
@@ -90,9 +95,10 @@ describe('envelope of every error response', () => {
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
     'returns 415 for Content-Type %s',
     async (type) => {
-      const { status, body } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
-      expect([status, body]).toEqual([
+      const { status, body, headers } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
+      expect([status, headers['x-error-code'], body]).toEqual([
         415,
+        'unsupported_content_type',
         errorResponse(
           415,
           'This content type is not supported. Send the body as application/x-www-form-urlencoded or application/json.',
@@ -107,15 +113,21 @@ describe('envelope of every error response', () => {
       400,
       errorResponse(400, 'The URL contains invalid percent-encoding. Encode a literal % as %25.'),
     ])
-    expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
+    expect(headers).toMatchObject({
+      ...envelope,
+      'x-request-id': expect.any(String),
+      'x-error-code': 'invalid_url',
+    })
   })
 
   it('returns a fixed text with 500, logs the cause, and exposes the database row in neither text nor log', async () => {
     const { mid, key } = await newMerchant(service.db)
     await service.db.query(`alter table payment_intents add constraint trap check (note <> 'trap-row-text')`)
-    const { status, body, text } = await post(service.app, CREATE, intentFields(mid, { note: 'trap-row-text' }), key)
+    const fields = intentFields(mid, { note: 'trap-row-text' })
+    const { status, body, text, headers } = await post(service.app, CREATE, fields, key)
     await service.db.query('alter table payment_intents drop constraint trap')
     expect([status, body.statusCode, Object.keys(body)]).toEqual([500, 500, ['status', 'statusCode', 'msg']])
+    expect(headers['x-error-code']).toBe('internal_error')
     expect(text).not.toMatch(/trap|constraint|payment_intents/)
     const logged = service.log.join('')
     expect(logged).toContain('violates check constraint')
@@ -129,40 +141,57 @@ describe('malformed HTTP', () => {
   const NOT_HTTP = 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'
   const EXPECT = 'This Expect header is not supported. Send 100-continue or no Expect header.'
 
-  it.each<[string, number, string, () => string | Buffer]>([
-    ['garbage', 400, NOT_HTTP, () => 'garbage\r\n\r\n'],
-    ['a TLS hello', 400, NOT_HTTP, () => Buffer.from('16030100a5010000a10303', 'hex')],
-    ['the preface of HTTP/2', 400, NOT_HTTP, () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['a header without colon', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
-    ['a header with a NUL', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
+  it.each<[string, number, string, string, () => string | Buffer]>([
+    ['garbage', 400, 'invalid_http', NOT_HTTP, () => 'garbage\r\n\r\n'],
+    ['a TLS hello', 400, 'invalid_http', NOT_HTTP, () => Buffer.from('16030100a5010000a10303', 'hex')],
+    ['the preface of HTTP/2', 400, 'invalid_http', NOT_HTTP, () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['a header without colon', 400, 'invalid_http', NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
+    ['a header with a NUL', 400, 'invalid_http', NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
     [
       'two Content-Length headers',
       400,
+      'invalid_http',
       NOT_HTTP,
       () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
     ],
     [
       'CONNECT',
       405,
+      'method_not_allowed',
       'This URL does not allow this method. Use GET or POST.',
       () => 'CONNECT x.in:443 HTTP/1.1\r\nHost: x.in\r\n\r\n',
     ],
     [
       'a chunked body that grows over 16 KiB',
       413,
+      'body_too_large',
       'The body is too large. Send at most 16384 bytes.',
       () =>
         `${create()}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`,
     ],
-    ['an unknown Expect header', 417, EXPECT, () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`],
+    [
+      'an unknown Expect header',
+      417,
+      'unsupported_expectation',
+      EXPECT,
+      () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`,
+    ],
     [
       'headers over 16 KiB',
       431,
+      'headers_too_large',
       'The request headers are too large. Send at most 16 KiB of headers.',
       () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
     ],
-  ])('rejects malformed HTTP and closes the connection: %s returns %i', async (_name, status, msg, bytes) => {
-    expectClosed(status, msg, await raw(bytes()))
+    [
+      'more than 100 headers',
+      431,
+      'too_many_headers',
+      'The request has too many headers. Send at most 100 headers.',
+      () => `${start('GET', '/livez')}${'X-Fill: x\r\n'.repeat(99)}\r\n`,
+    ],
+  ])('rejects malformed HTTP and closes the connection: %s returns %i', async (_name, status, code, msg, bytes) => {
+    expectClosed(status, code, msg, await raw(bytes()))
   })
 
   it('returns 408 for a request whose body does not arrive, and closes the connection', async () => {
@@ -170,14 +199,20 @@ describe('malformed HTTP', () => {
     const { app } = await startService({ limits, replicated: { url: service.databaseUrl } })
     await app.listen({ host: '127.0.0.1', port: 0 })
     const response = await raw(`${create()}Content-Length: 300\r\n\r\nmid=`, app)
-    expectClosed(408, 'The request did not arrive in time. Send it again on a new connection.', response)
+    expectClosed(
+      408,
+      'request_timeout',
+      'The request did not arrive in time. Send it again on a new connection.',
+      response,
+    )
   })
 
-  function expectClosed(status: number, msg: string, { head, body }: Awaited<ReturnType<typeof raw>>) {
+  function expectClosed(status: number, code: string, msg: string, { head, body }: Awaited<ReturnType<typeof raw>>) {
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(head).toMatch(/connection: close/i)
     expect(head).toMatch(/x-request-id: [0-9a-f-]{36}/)
     expect(head).toMatch(/cache-control: no-store/)
+    expect(`${head}\r\n`).toContain(`\r\nx-error-code: ${code}\r\n`)
     if (status === 405) expect(head).toContain('allow: GET, POST')
     expect(JSON.parse(body)).toEqual(errorResponse(status, msg))
   }
@@ -207,6 +242,7 @@ describe('malformed HTTP', () => {
         Buffer.from(`GET ${origin}${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
       )
       expect([head.slice(0, 13), JSON.parse(body)]).toEqual(['HTTP/1.1 400 ', BAD_HOST])
+      expect(head).toContain('x-error-code: invalid_host')
     }
   })
 

@@ -41,7 +41,11 @@ describe('rate limits', () => {
         `Too many requests: the limit is ${REQUESTS_PER_SECOND} a second. Try again after Retry-After seconds.`,
       ),
     ])
-    expect(headers).toMatchObject({ 'ratelimit-limit': '30', 'ratelimit-remaining': '0' })
+    expect(headers).toMatchObject({
+      'ratelimit-limit': '30',
+      'ratelimit-remaining': '0',
+      'x-error-code': 'rate_limited',
+    })
     expect(headers['retry-after']).toBe('1')
     expect(headers['ratelimit-reset']).toBe(headers['retry-after'])
     const other = await newMerchant(service.db)
@@ -52,7 +56,15 @@ describe('rate limits', () => {
     const { mid, key } = await newMerchant(service.db)
     const guess = () => create(mid, { ...key, secretKey: 'sk_guess' })
     expect(new Set(await statuses(FAILURES_PER_MINUTE, guess))).toEqual(new Set([401]))
-    expect((await guess()).status).toBe(429)
+    const { status, body, headers } = await guess()
+    expect([status, headers['x-error-code'], body]).toEqual([
+      429,
+      'too_many_invalid_credentials',
+      errorResponse(
+        429,
+        `Too many invalid credentials: the limit is ${FAILURES_PER_MINUTE} a minute. Check both keys, and try again after Retry-After seconds.`,
+      ),
+    ])
     expect((await create(mid, key)).status).toBe(200)
   })
 

@@ -5,6 +5,7 @@ import addFormats from 'ajv-formats'
 import type { FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { ERROR_CODES, type ErrorCode } from '../../src/errors.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { checkAfterEach } from './at-end.ts'
 
@@ -18,8 +19,9 @@ export const DOCUMENT = openApiDocument({
   operations: Object.values(OPERATIONS).flat(),
 })
 
-type Media = { schema: object; example: Record<string, string> }
-type Response = { headers?: Record<string, { $ref: string }>; content?: Record<string, Media> }
+type Media = { schema: object; example: Record<string, string>; examples?: Record<string, { value: object }> }
+type Header = { $ref: string } | { required: boolean; schema: { enum: readonly string[] } }
+type Response = { headers?: Record<string, Header>; content?: Record<string, Media> }
 type Operation = {
   operationId: string
   requestBody: { content: Record<string, Media> }
@@ -61,9 +63,11 @@ export function strangeness(method: string, address: string, seen: Seen): string
   const key = String(seen.status) in operation.responses ? String(seen.status) : `${String(seen.status)[0]}XX`
   const response = operation.responses[key]
   if (response === undefined) return ['the status is not documented']
-  const missing = Object.entries(response.headers ?? {})
-    .filter(([name, { $ref }]) => seen.header(name) === undefined && isRequired($ref))
-    .map(([name]) => `the header ${name} is missing`)
+  const missing = Object.entries(response.headers ?? {}).flatMap(([name, header]) => {
+    const value = seen.header(name)
+    if (value === undefined) return isRequired(header) ? `the header ${name} is missing` : []
+    return isDocumented(header, value) ? [] : `the header ${name} has the undocumented value ${value}`
+  })
   if (response.content === undefined) return seen.text === '' ? missing : [...missing, 'no body is documented']
   const type = String(seen.header('content-type') ?? '').split(';', 1)[0] ?? ''
   if (!(type in response.content)) return [...missing, `the content type ${type} is not documented`]
@@ -72,9 +76,12 @@ export function strangeness(method: string, address: string, seen: Seen): string
   return validate(JSON.parse(seen.text)) ? missing : [...missing, ajv.errorsText(validate.errors)]
 }
 
-function isRequired(ref: string): boolean {
-  return DOCUMENT.components.headers[ref.split('/').at(-1) as keyof typeof DOCUMENT.components.headers].required
+function isRequired(header: Header): boolean {
+  if (!('$ref' in header)) return header.required
+  return DOCUMENT.components.headers[header.$ref.split('/').at(-1) as keyof typeof DOCUMENT.components.headers].required
 }
+
+const isDocumented = (header: Header, value: unknown) => '$ref' in header || header.schema.enum.includes(String(value))
 
 /** Returns the validator of a schema inside the document, by the names on the path to it. */
 function validator(names: string[]): ValidateFunction {
@@ -89,6 +96,12 @@ const faults: string[] = []
 export const held = { responses: 0 }
 
 function hold(method: string, address: string, seen: Seen) {
+  // At any address, documented or not.
+  const isError = seen.status >= 400 && seen.text.startsWith('{"status":false,')
+  const code = seen.header('x-error-code') as ErrorCode | undefined
+  if (isError && (code === undefined || ERROR_CODES[code] !== seen.status)) {
+    faults.push(`${method} ${address} ${seen.status}: no error code of this status, but ${code}`)
+  }
   const strange = strangeness(method, address, seen)
   if (strange === undefined) return
   held.responses++

@@ -255,7 +255,7 @@ export function acceptNotifications(app: FastifyInstance, { reports, now, notifi
   })
   // Stores a signed body that is rejected with 400, because the body may report a payment and may never be sent again.
   app.setErrorHandler(async (error, { signedBody, notified }) => {
-    if (signedBody && !notified.isDisabled && error instanceof Failure && error.code === 'badRequest') {
+    if (signedBody && !notified.isDisabled && error instanceof Failure && error.statusCode === 400) {
       await reports.saveUnreadable(notified.notifications.toStored(signedBody), notified.account, now())
     }
     throw error

@@ -1,11 +1,9 @@
-import { notFound, paymentClosed } from '../../errors.ts'
+import { noPaymentHere, paymentClosed } from '../../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 
 /** Path of an order's pay page. The paths of its event stream and QR codes start with it. */
 export const ORDER_PATH = '/pay/:orderId'
-
-export const noPaymentHere = () => notFound('There is no payment at this address')
 
 /** Finds an order by its orderId. Rejects with 404 for an unknown orderId and with 410 for a disabled merchant. */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>

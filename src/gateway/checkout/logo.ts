@@ -1,9 +1,9 @@
-import { internalError, notFound, paymentClosed, unavailable } from '../../errors.ts'
+import { internalError, noLogoHere, noPaymentHere, paymentClosed, unavailable } from '../../errors.ts'
 import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { Brand } from '../tenants/brand.ts'
 import type { FindLogo } from '../tenants/logos.ts'
-import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
+import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
 /**
  * The URL of the logo, relative to the pay page; undefined without a logo. It contains a part of the hash, so that a
@@ -13,8 +13,6 @@ export const logoAddress = (orderId: string, { logo }: Pick<Brand, 'logo'>) =>
   logo === null ? undefined : `${orderId}/logo.png?v=${logo.slice(0, 8)}`
 
 const MAX_AGE_SECONDS = 86_400
-
-const noLogoHere = () => notFound('There is no logo at this address')
 
 /** The logo has the order's address, because that reveals no merchant and identifies one without a further index. */
 export const payLogo = operation({

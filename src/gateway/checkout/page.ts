@@ -144,7 +144,7 @@ export function errorPage({ code, message }: Failure, acceptLanguage: string | u
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined, isOurs ? requestedLanguage : undefined)
   const text = isOurs ? texts[code as keyof typeof TEXTS] : message
-  const next = code === 'notFound' ? html`<p>${texts.notFoundNext}</p>` : undefined
+  const next = code === 'order_not_found' ? html`<p>${texts.notFoundNext}</p>` : undefined
   const body = html`${head(texts, texts.payment, html`<link rel="icon" href="data:,">`)}
 <body>
 <main class="error">

@@ -1,11 +1,11 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { internalError, paymentClosed, unavailable } from '../../errors.ts'
+import { internalError, noPaymentHere, paymentClosed, unavailable } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
-import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
+import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 import { isPayable } from './page-state.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
 

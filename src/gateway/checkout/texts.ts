@@ -184,12 +184,12 @@ export const TEXTS = {
   },
 
   payment: { en: 'Payment', hi: 'भुगतान' },
-  notFound: { en: 'There is no payment at this address', hi: 'इस पते पर कोई भुगतान नहीं है' },
+  order_not_found: { en: 'There is no payment at this address', hi: 'इस पते पर कोई भुगतान नहीं है' },
   notFoundNext: {
     en: 'Check the address, or open the link that the merchant sent you again. Otherwise, order again at the merchant.',
     hi: 'पता जाँचें, या विक्रेता का भेजा हुआ लिंक फिर से खोलें। नहीं तो विक्रेता के यहाँ फिर से ऑर्डर करें।',
   },
-  gone: {
+  payment_closed: {
     en: 'This payment is no longer open. Ask the merchant for a new one.',
     hi: 'यह भुगतान अब नहीं किया जा सकता; विक्रेता से नया भुगतान लिंक माँगें',
   },
@@ -197,7 +197,7 @@ export const TEXTS = {
     en: 'The service is briefly unavailable; try again in a moment',
     hi: 'सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें',
   },
-  internalError: {
+  internal_error: {
     en: 'Something went wrong on our side; please try again',
     hi: 'हमारी ओर से कुछ गड़बड़ हो गई; कृपया फिर से कोशिश करें',
   },

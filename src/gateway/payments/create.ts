@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
-import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../../errors.ts'
+import { createUnavailable, idempotencyKeyReused, invalidIdempotencyKey, orderIdExists } from '../../errors.ts'
 import { type OperationRequest, operation, success } from '../../platform/http/operation.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
 import { toPlainText } from '../../platform/money.ts'
@@ -41,7 +41,7 @@ const NEW_ORDER = {
     },
   ],
   body: NEW_PAYMENT,
-  errors: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused(), createUnavailable()],
+  errors: [BAD_NEW_PAYMENT, invalidIdempotencyKey(), orderIdExists(), idempotencyKeyReused(), createUnavailable()],
   route: { config: { unavailable: createUnavailable() } },
 }
 
@@ -194,9 +194,7 @@ export function readIdempotency(
   fields: NewPayment,
 ): Idempotency | undefined {
   if (header === undefined) return undefined
-  if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
-    throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
-  }
+  if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) throw invalidIdempotencyKey()
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([operation, fields]))
     .digest()

@@ -3,7 +3,7 @@ import { type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ConnectionError } from 'fastify'
-import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTimeout } from '../../errors.ts'
+import { type Failure, headersTooLarge, invalidHttp, methodNotAllowed, requestTimeout } from '../../errors.ts'
 import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
 
@@ -35,7 +35,7 @@ export function rejectBrokenHttp(error: ConnectionError, socket: Socket, request
 function failureOf(code: string | undefined): Failure {
   if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge()
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return requestTimeout()
-  return badRequest('The request is not valid HTTP/1.1. Check the client or proxy that sent it.')
+  return invalidHttp()
 }
 
 /**

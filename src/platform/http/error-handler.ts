@@ -3,11 +3,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import {
   AcquirerError,
-  badRequest,
   expectationFailed,
   Failure,
   improperHost,
   internalError,
+  invalidBody,
+  invalidUrl,
   methodNotAllowed,
   notFound,
   payloadTooLarge,
@@ -111,9 +112,9 @@ function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return badRequest('The length of the body differs from its Content-Length. Send the request again.')
+      return invalidBody('The length of the body differs from its Content-Length. Send the request again.')
     case 'FST_ERR_BAD_URL':
-      return badRequest('The URL contains invalid percent-encoding. Encode a literal % as %25.')
+      return invalidUrl()
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return notFound()
     default:

@@ -1,7 +1,7 @@
 import formBody from '@fastify/formbody'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type * as z from 'zod'
-import { badRequest, bodyEncoded } from '../../errors.ts'
+import { badRequest, bodyEncoded, invalidBody } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import { REPEATED } from '../fields.ts'
 
@@ -99,10 +99,10 @@ function decodeFormText(text: string): string {
   return spaced.includes('%') ? decodeURIComponent(spaced) : spaced
 }
 
-const tooManyFields = (limit: number) => badRequest(`The body must have at most ${limit} fields`)
+const tooManyFields = (limit: number) => invalidBody(`The body must have at most ${limit} fields`)
 
 const malformedForm = () =>
-  badRequest('The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)')
+  invalidBody('The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)')
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -120,7 +120,7 @@ function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => un
   return value as BodyFields
 }
 
-const malformedJson = () => badRequest('The body must be one JSON object in UTF-8')
+const malformedJson = () => invalidBody('The body must be one JSON object in UTF-8')
 
 /** A string (a name if a colon follows), a number, or a run of brackets that open or close objects and arrays. */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g

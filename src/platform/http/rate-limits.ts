@@ -1,7 +1,7 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { tooManyRequests } from '../../errors.ts'
+import { tooManyInvalidCredentials, tooManyRequests } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 
 const SECOND_MS = 1_000
@@ -31,7 +31,7 @@ export async function registerRateLimits(
     const count = app.createRateLimit({ max, keyGenerator })
     return async (request: FastifyRequest) => {
       const state = await count(request)
-      if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, 'a minute', state.ttlInSeconds)
+      if ('isExceeded' in state && state.isExceeded) throw tooManyInvalidCredentials(state.max, state.ttlInSeconds)
     }
   }
   return {
@@ -76,6 +76,6 @@ function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
   async function rejectLater(): Promise<never> {
     // The pause is random, so that rejected requests are not all retried at the same moment.
     await sleep(SECOND_MS * (1 + Math.random()))
-    throw tooManyRequests(limit, 'a second', 1)
+    throw tooManyRequests(limit, 1)
   }
 }
