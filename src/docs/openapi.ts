@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import type { Described } from '../platform/http/operation.ts'
 import { COMMON_ERRORS } from './common-errors.ts'
-import { refTo, toFormSchema, toJsonBodySchema, toResponseSchemas } from './json-schema.ts'
-import { HEADERS, responsesOf } from './responses.ts'
+import { refTo, toFormSchema, toJsonBodySchema, toMessageSchemas } from './json-schema.ts'
+import { HEADERS, REQUEST_ID_EXAMPLE, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
@@ -10,7 +10,10 @@ export type DocumentOptions = { publicUrl: string; operations: readonly Describe
  * Returns the OpenAPI 3.1 document for `operations`, generated from the schemas that validate requests and from the
  * errors in errors.ts.
  */
-export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
+export function openApiDocument({ publicUrl, operations: declared }: DocumentOptions) {
+  const operations = declared.map((operation) => {
+    return { ...operation, response: withPublicUrl(operation.response, publicUrl) }
+  })
   const bodySchemas = operations
     .flatMap(({ body }) => body ?? [])
     .map(({ name, schema, example, jsonExample = example }) => [name, toJsonBodySchema(schema, jsonExample)])
@@ -25,12 +28,20 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     components: {
       schemas: {
         ...Object.fromEntries(bodySchemas),
-        ...toResponseSchemas(Object.assign({ ErrorResponse }, ...operations.map(({ response }) => response.named))),
+        ...toMessageSchemas([{ named: { ErrorResponse } }, ...operations.map(({ response }) => response)]),
       },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
     },
   }
+}
+
+/** Replaces {PUBLIC_URL} in the example of a response with the address of this service. */
+function withPublicUrl(response: Described['response'], publicUrl: string): Described['response'] {
+  if (response.example === undefined) return response
+  const toReal = (_: string, value: unknown) =>
+    typeof value === 'string' ? value.replace('{PUBLIC_URL}', () => publicUrl) : value
+  return { ...response, example: JSON.parse(JSON.stringify(response.example), toReal) }
 }
 
 /** The body of an error response, as `fail` in envelope.ts builds it. */
@@ -68,13 +79,14 @@ const REQUEST_ID_HEADER = {
   in: 'header',
   description: 'Your identifier of this request, 1 to 64 of `A-Z a-z 0-9 . _ -`. The service replaces an invalid one.',
   schema: { type: 'string' },
+  example: REQUEST_ID_EXAMPLE,
 }
 
 function pathItem(operation: Described) {
   const { name, method, path, tag, summary, description, access, headers, body, response, errors } = operation
   const parameters = [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) => PATH_PARAMETERS[name] ?? [])
-  const headerParameters = headers.map(({ name, description, pattern }) => {
-    return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source } }
+  const headerParameters = headers.map(({ name, description, pattern, example }) => {
+    return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source }, example }
   })
   const described = {
     operationId: name,
