@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import { notFound } from '../errors.ts'
+import { fail } from '../platform/http/envelope.ts'
 import type { Described } from '../platform/http/operation.ts'
 import { COMMON_ERRORS } from './common-errors.ts'
 import { refTo, toFormSchema, toJsonBodySchema, toMessageSchemas } from './json-schema.ts'
@@ -28,7 +30,7 @@ export function openApiDocument({ publicUrl, operations: declared }: DocumentOpt
     components: {
       schemas: {
         ...Object.fromEntries(bodySchemas),
-        ...toMessageSchemas([{ named: { ErrorResponse } }, ...operations.map(({ response }) => response)]),
+        ...toMessageSchemas([ERROR, ...operations.map(({ response }) => response)]),
       },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
@@ -53,6 +55,8 @@ const ErrorResponse = z.strictObject({
     .min(1)
     .meta({ description: 'The error and what to do, for people. The text may change: decide by `statusCode`.' }),
 })
+
+const ERROR = { named: { ErrorResponse }, schema: ErrorResponse, example: fail(notFound()) }
 
 const SECURITY: Record<Described['access'], object> = {
   key: {},

@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf, type GuideName, guideOf } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
@@ -106,6 +107,40 @@ describe('OpenAPI document', () => {
 })
 
 describe('examples of the OpenAPI document', () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+
+  type Schema = { type?: string; anyOf?: object; const?: unknown; enum?: unknown; example?: unknown }
+  type Part = { in?: string; name?: string; schema?: Schema; example?: unknown; properties?: Record<string, Schema> }
+
+  /** The document's parameters, and the fields of its schemas except objects and fields with a fixed set of values. */
+  function fieldsIn(part: Part, path: string): { path: string; schema: Schema; example: unknown }[] {
+    const fields = Object.entries(part.properties ?? {}).filter(([, field]) => {
+      const isText = ['string', 'number', 'integer'].includes(field.type ?? '') || field.anyOf !== undefined
+      return isText && field.const === undefined && field.enum === undefined
+    })
+    return [
+      ...(part.in && part.schema ? [{ path: `${path} ${part.name}`, schema: part.schema, example: part.example }] : []),
+      ...fields.map(([name, schema]) => ({ path: `${path} ${name}`, schema, example: schema.example })),
+      ...Object.entries(part).flatMap(([name, inner]) =>
+        typeof inner === 'object' && inner !== null ? fieldsIn(inner as Part, `${path}/${name}`) : [],
+      ),
+    ]
+  }
+
+  it('every parameter and field of the OpenAPI document has a valid example', () => {
+    const fields = fieldsIn(DOCUMENT as Part, '')
+    expect(fields.length).toBeGreaterThan(100)
+    const help = 'add the field to the example of its body or response, or an `example` to its `meta`'
+    const without = fields.filter(({ schema, example }) => example === undefined || !ajv.validate(schema, example))
+    expect(without, help).toEqual([])
+  })
+
+  it('addresses in the examples of the OpenAPI document begin with PUBLIC_URL', async () => {
+    const { text } = await request('GET', '/openapi.json')
+    expect(text).toContain(`"payment_url":"${PUBLIC_URL}/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"`)
+    expect(text).not.toMatch(/localhost|\{PUBLIC_URL\}/)
+  })
+
   const example = (path: string, type: string) => POSTS[path]?.requestBody.content[type]?.example ?? {}
 
   it.each([
