@@ -5,6 +5,7 @@ import addFormats from 'ajv-formats'
 import type { FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { WEBHOOKS } from '../../src/gateway/webhooks/events.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { checkAfterEach } from './at-end.ts'
 
@@ -16,6 +17,7 @@ import { checkAfterEach } from './at-end.ts'
 export const DOCUMENT = openApiDocument({
   publicUrl: 'https://pay.example.in/upi',
   operations: Object.values(OPERATIONS).flat(),
+  webhooks: WEBHOOKS,
 })
 
 type Media = { schema: object; example: Record<string, string> }
@@ -70,6 +72,12 @@ export function strangeness(method: string, address: string, seen: Seen): string
   if (type !== 'application/json' || (method === 'HEAD' && seen.text === '')) return missing
   const validate = validator(['paths', template.path, verb, 'responses', key, 'content', type, 'schema'])
   return validate(JSON.parse(seen.text)) ? missing : [...missing, ajv.errorsText(validate.errors)]
+}
+
+/** Returns how an event violates the schema of its type; undefined if it is valid. */
+export function departureOfEvent(event: { type: string }): string | undefined {
+  const validate = validator(['webhooks', event.type, 'post', 'requestBody', 'content', 'application/json', 'schema'])
+  return validate(event) ? undefined : ajv.errorsText(validate.errors)
 }
 
 function isRequired(ref: string): boolean {

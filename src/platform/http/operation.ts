@@ -72,6 +72,17 @@ export type Described = {
   errors: readonly Failure[]
 }
 
+/** A webhook that the service sends. */
+export type DescribedWebhook = {
+  /** The type of the event, such as `payment.succeeded`. */
+  type: string
+  summary: string
+  description: string
+  /** The schema of the body. The schema is strict: tests fail if an event contains another field. */
+  schema: z.ZodType
+  example: object
+}
+
 export type Operation<Dependencies> = Described & {
   register: (app: FastifyInstance, dependencies: Dependencies) => void
 }
