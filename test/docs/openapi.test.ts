@@ -78,6 +78,19 @@ describe('OpenAPI document', () => {
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
+  it('/openapi-merchant.json has the operations of merchants, partners and customers, and the webhooks', async () => {
+    const { status, body } = await request('GET', '/openapi-merchant.json')
+    const { paths, webhooks, components } = (await request('GET', '/openapi.json')).body
+    const omitted = ['/acquirer/paymentNotification', '/livez', '/readyz']
+    expect([status, Object.keys(body.paths)]).toEqual([
+      200,
+      Object.keys(paths).filter((path) => !omitted.includes(path)),
+    ])
+    expect(body.webhooks).toEqual(webhooks)
+    expect(components).toMatchObject(body.components)
+    expect(JSON.stringify([body.tags, body.components])).not.toMatch(/acquirer|readiness/i)
+  })
+
   it('the OpenAPI document has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
@@ -236,7 +249,7 @@ describe('pages below /docs', () => {
     },
   )
 
-  it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/docs/guide.js'])(
+  it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/openapi-merchant.json', '/docs/guide.js'])(
     'rejects methods other than GET and HEAD and unknown paths at %s with the same errors as at any other address',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
@@ -313,7 +326,9 @@ describe('pages below /docs', () => {
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
     expect(links).toHaveLength(text.match(/^- /gm)?.length ?? 0)
     expect(links).toEqual(
-      [...CHAPTERS.map((chapter) => `docs/${chapter}.md`), 'openapi.json'].map((path) => `${PUBLIC_URL}/${path}`),
+      [...CHAPTERS.map((chapter) => `docs/${chapter}.md`), 'openapi-merchant.json', 'openapi.json'].map(
+        (path) => `${PUBLIC_URL}/${path}`,
+      ),
     )
     for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
   })
