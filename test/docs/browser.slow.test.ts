@@ -46,7 +46,7 @@ const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch:
 
 describe.runIf(browserPath)('API reference in a real browser, behind a proxy under a path', () => {
   const checkout = useCheckout()
-  const routes = Object.entries(DOCUMENT.paths).map(([path, methods]) => {
+  const routes = Object.entries({ ...DOCUMENT.paths, ...DOCUMENT.webhooks }).map(([path, methods]) => {
     return `${'post' in methods ? 'post' : 'get'}-${path.replaceAll(/[{}]/g, '-')}`
   })
 
@@ -95,7 +95,8 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     const list = tab.getByRole('navigation', { name: 'Menu' })
     const filter = list.getByPlaceholder('Filter')
     await filter.waitFor(SOON)
-    for (const { operationId = '', summary = '' } of Object.values(DOCUMENT.paths).flatMap(operationsOf)) {
+    const described = Object.values({ ...DOCUMENT.paths, ...DOCUMENT.webhooks })
+    for (const { operationId = '', summary = '' } of described.flatMap(operationsOf)) {
       await filter.fill(operationId)
       await list.getByRole('link', { name: `${summary} · ${operationId}`, exact: true }).waitFor(SOON)
     }
