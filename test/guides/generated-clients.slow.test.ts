@@ -7,6 +7,9 @@ import { ROOT, run, TYPESCRIPT } from '../support/processes.ts'
 import { intentFields, newMerchant, ORDER, post, startService } from '../support/service.ts'
 import { blockWith, filledIn } from './guides.ts'
 
+/** For a machine on which much else runs: the compiler alone takes 5 s. */
+const TIMEOUT_MS = 240_000
+
 const TSCONFIG = {
   compilerOptions: {
     ...{ strict: true, noEmit: true, noUncheckedIndexedAccess: true },
@@ -45,6 +48,7 @@ const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
 
 it.each(GENERATORS)(
   'a client that $name generates compiles, and creates, checks and lists payments, as the sample in the guide shows',
+  { timeout: TIMEOUT_MS },
   async ({ sample, generate, types, header }) => {
     const { mid, key } = await newMerchant(service.db)
     const { orderId } = (await post(service.app, ORDER, intentFields(mid, { order_id: 'PAID-1' }), key)).body.data
