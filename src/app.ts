@@ -3,6 +3,7 @@ import { docsRoutes } from './docs/routes.ts'
 import { acquirerRoutes } from './gateway/acquirers/routes.ts'
 import { pageRoutes } from './gateway/checkout/routes.ts'
 import { requireKey } from './gateway/tenants/authenticate.ts'
+import { WEBHOOKS } from './gateway/webhooks/events.ts'
 import { startJobs } from './jobs.ts'
 import { documentedOperations, OPERATIONS } from './operations.ts'
 import { isOutage } from './platform/db/outage.ts'
@@ -43,7 +44,7 @@ export async function buildApp(services: Services): Promise<FastifyInstance> {
     for (const operation of OPERATIONS.pages) operation.register(pages, services)
     const acceptsNotifications = config.acquirers.direct.length > 0
     const operations = documentedOperations(acceptsNotifications)
-    docsRoutes(pages, { publicUrl, operations, acceptsNotifications, sandbox })
+    docsRoutes(pages, { publicUrl, operations, webhooks: WEBHOOKS, acceptsNotifications, sandbox })
   })
   await app.register(async (acquirer) => acquirerRoutes(acquirer, services))
   await app.register(async (v1) => {

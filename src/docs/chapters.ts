@@ -16,7 +16,7 @@ export const GUIDES = {
         ...['refunds', 'lists'],
       ],
       Webhooks: ['webhooks', 'verify-signatures', 'webhook-responses', 'webhook-events', 'test-webhooks'],
-      Reference: ['errors', 'retries', 'conventions', 'changelog'],
+      Reference: ['errors', 'retries', 'conventions', 'generated-clients', 'changelog'],
     },
   },
   partner: {

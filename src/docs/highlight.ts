@@ -14,9 +14,18 @@ const require = createRequire(import.meta.url)
 const highlighter = require('highlight.js/lib/core') as Highlighter
 highlighter.configure({ classPrefix: 'hl-' })
 
-/** Languages of highlight.js by the language name in a fenced code block. */
-const LANGUAGES = { sh: 'bash', js: 'javascript', json: 'json', python: 'python', php: 'php', java: 'java', sql: 'sql' }
-for (const [name, language] of Object.entries({ ...LANGUAGES, ini: 'ini', yaml: 'yaml', nginx: 'nginx', xml: 'xml' }))
+/** Languages of highlight.js by the language name in a fenced code block: of programs, and of files. */
+const PROGRAMS = {
+  sh: 'bash',
+  js: 'javascript',
+  ts: 'typescript',
+  python: 'python',
+  php: 'php',
+  java: 'java',
+  sql: 'sql',
+}
+const FILES = { json: 'json', ini: 'ini', yaml: 'yaml', nginx: 'nginx', xml: 'xml' }
+for (const [name, language] of Object.entries({ ...PROGRAMS, ...FILES }))
   highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${language}`))
 
 /**

@@ -1,16 +1,25 @@
 import * as z from 'zod'
-import type { Described } from '../platform/http/operation.ts'
+import { notFound } from '../errors.ts'
+import { fail } from '../platform/http/envelope.ts'
+import type { Described, DescribedWebhook } from '../platform/http/operation.ts'
 import { COMMON_ERRORS } from './common-errors.ts'
-import { refTo, toFormSchema, toJsonBodySchema, toResponseSchemas } from './json-schema.ts'
-import { HEADERS, responsesOf } from './responses.ts'
+import { refTo, toFormSchema, toJsonBodySchema, toMessageSchemas } from './json-schema.ts'
+import { HEADERS, REQUEST_ID_EXAMPLE, responsesOf } from './responses.ts'
 
-export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
+export type DocumentOptions = {
+  publicUrl: string
+  operations: readonly Described[]
+  webhooks: readonly DescribedWebhook[]
+}
 
 /**
- * Returns the OpenAPI 3.1 document for `operations`, generated from the schemas that validate requests and from the
- * errors in errors.ts.
+ * Returns the OpenAPI 3.1 document for `operations` and `webhooks`, generated from the schemas that validate requests
+ * and from the errors in errors.ts.
  */
-export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
+export function openApiDocument({ publicUrl, operations: declared, webhooks }: DocumentOptions) {
+  const operations = declared.map((operation) => {
+    return { ...operation, response: withPublicUrl(operation.response, publicUrl) }
+  })
   const bodySchemas = operations
     .flatMap(({ body }) => body ?? [])
     .map(({ name, schema, example, jsonExample = example }) => [name, toJsonBodySchema(schema, jsonExample)])
@@ -20,17 +29,26 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     info: { title: 'UPI payments', version: '1.0.0', description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl }],
     security: [{ basic: [] }],
-    tags: TAGS.filter((tag) => operations.some((operation) => operation.tag === tag.name)),
+    tags: [...TAGS.filter((tag) => operations.some((operation) => operation.tag === tag.name)), WEBHOOK_TAG],
     paths: Object.fromEntries(operations.map((operation) => [templateOf(operation), pathItem(operation)])),
+    webhooks: Object.fromEntries(webhooks.map((webhook) => [webhook.type, webhookItem(webhook)])),
     components: {
       schemas: {
         ...Object.fromEntries(bodySchemas),
-        ...toResponseSchemas(Object.assign({ ErrorResponse }, ...operations.map(({ response }) => response.named))),
+        ...toMessageSchemas([ERROR, ...operations.map(({ response }) => response), ...webhooks.map(toMessage)]),
       },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
     },
   }
+}
+
+/** Replaces {PUBLIC_URL} in the example of a response with the address of this service. */
+function withPublicUrl(response: Described['response'], publicUrl: string): Described['response'] {
+  if (response.example === undefined) return response
+  const toReal = (_: string, value: unknown) =>
+    typeof value === 'string' ? value.replace('{PUBLIC_URL}', () => publicUrl) : value
+  return { ...response, example: JSON.parse(JSON.stringify(response.example), toReal) }
 }
 
 /** The body of an error response, as `fail` in envelope.ts builds it. */
@@ -41,6 +59,8 @@ const ErrorResponse = z.strictObject({
     description: 'The error and what to do, for people. The text may change: decide by the header `x-error-code`.',
   }),
 })
+
+const ERROR = { named: { ErrorResponse }, schema: ErrorResponse, example: fail(notFound()) }
 
 const SECURITY: Record<Described['access'], object> = {
   key: {},
@@ -67,13 +87,14 @@ const REQUEST_ID_HEADER = {
   in: 'header',
   description: 'Your identifier of this request, 1 to 64 of `A-Z a-z 0-9 . _ -`. The service replaces an invalid one.',
   schema: { type: 'string' },
+  example: REQUEST_ID_EXAMPLE,
 }
 
 function pathItem(operation: Described) {
   const { name, method, path, tag, summary, description, access, headers, body, response, errors } = operation
   const parameters = [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) => PATH_PARAMETERS[name] ?? [])
-  const headerParameters = headers.map(({ name, description, pattern }) => {
-    return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source } }
+  const headerParameters = headers.map(({ name, description, pattern, example }) => {
+    return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source }, example }
   })
   const described = {
     operationId: name,
@@ -96,6 +117,50 @@ function bodyContent(body: NonNullable<Described['body']>, access: Described['ac
   return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }
 
+/** Returns the name of a webhook's schema: `payment.attempt_failed` becomes `PaymentAttemptFailed`. */
+const eventName = ({ type }: DescribedWebhook) => type.replace(/(?:^|[._])(\w)/g, (_, first) => first.toUpperCase())
+
+const toMessage = (webhook: DescribedWebhook) => ({ ...webhook, named: { [eventName(webhook)]: webhook.schema } })
+
+function webhookItem(webhook: DescribedWebhook) {
+  const { summary, description, example } = webhook
+  const name = eventName(webhook)
+  const content = { 'application/json': { schema: refTo(name), example } }
+  const described = {
+    operationId: `on${name}`,
+    tags: [WEBHOOK_TAG.name],
+    summary,
+    description,
+    security: [],
+    parameters: WEBHOOK_HEADERS,
+    requestBody: { required: true, content },
+    responses: WEBHOOK_RESPONSES,
+  }
+  return { post: described }
+}
+
+const WEBHOOK_HEADERS = [
+  {
+    name: 'webhook-id',
+    description: 'Identifier of the event, the same in every delivery of the event.',
+    example: 'msg_019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3_1',
+  },
+  { name: 'webhook-timestamp', description: 'Time of this delivery, in seconds since 1970.', example: '1795255812' },
+  {
+    name: 'webhook-signature',
+    description:
+      'Signatures, separated by spaces: `v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64, as in Standard Webhooks 1.0.0.',
+    example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+  },
+].map((header) => ({ ...header, in: 'header', required: true, schema: { type: 'string' } }))
+
+const WEBHOOK_RESPONSES = {
+  '2XX': { description: 'You have stored the event.' },
+  '410': { description: 'The service disables the endpoint.' },
+  '4XX': { description: 'The service retries the delivery, after 429 not before `Retry-After`.' },
+  '5XX': { description: 'The service retries the delivery, after 503 not before `Retry-After`.' },
+}
+
 const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }
 
 const DESCRIPTION = `Accept UPI payments in India.
@@ -115,6 +180,12 @@ const TAGS = [
   { name: 'Customer', description: 'The pages, QR codes and logos for the customer.' },
   { name: 'Operator', description: 'Health checks.' },
 ]
+
+const WEBHOOK_TAG = {
+  name: 'Webhook',
+  description:
+    'Events that the service sends to your endpoint. Verify the signature of each, and return 2xx for an unknown `type` too.',
+}
 
 const BASIC = {
   type: 'http',

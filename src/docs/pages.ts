@@ -57,7 +57,8 @@ const referenceCard = () => html`<section aria-labelledby="reference">
 <p>Every operation with its fields, responses and errors.</p>
 <ul>
 <li><a href="docs/reference">API reference</a>, which also sends requests</li>
-<li><a href="openapi.json">openapi.json</a>, for Postman, Insomnia and code generators</li>
+<li><a href="openapi-merchant.json">openapi-merchant.json</a>, for Postman, Insomnia and code generators</li>
+<li><a href="openapi.json">openapi.json</a>, the same with the operations of acquirers and health checks</li>
 <li><a href="llms.txt">llms.txt</a>, the guides as Markdown for language models</li>
 </ul>
 <p>The operator’s documentation is at <code>/docs</code> of the operator’s port (<code>OPS_PORT</code>, 3001 by default), which is not
@@ -84,7 +85,8 @@ export function llmsText(site: TitledSite, address: string): string {
   })
   const reference = `## API reference
 
-- [openapi.json](${address}/openapi.json): Every operation with its fields and responses, as OpenAPI 3.1.
+- [openapi-merchant.json](${address}/openapi-merchant.json): The operations and webhooks for merchants and partners, as OpenAPI 3.1.
+- [openapi.json](${address}/openapi.json): The same with the operations of acquirers and health checks.
 `
   return `# UPI payments
 
@@ -164,8 +166,9 @@ export function referencePage(site: TitledSite): string {
     // Uses a section instead of `main`, because OpenAPI Explorer contains its own `main`.
     body: html`<section class="file" id="text" aria-label="API reference">
 <h1>API reference</h1>
-<p>For programs: <a href="../openapi.json">openapi.json</a></p>
-<noscript><p>This page requires JavaScript. That file has the same content.</p></noscript>
+<p>For programs: <a href="../openapi.json">openapi.json</a>, or <a href="../openapi-merchant.json">openapi-merchant.json</a> for merchants
+and partners</p>
+<noscript><p>This page requires JavaScript. The first file has the same content.</p></noscript>
 </section>
 <openapi-explorer spec-url="../openapi.json" server-url=".." default-schema-tab="body" hide-server-selection></openapi-explorer>`,
   })

@@ -123,8 +123,9 @@ function groupSamples(tokens: readonly Token[]): Token[] {
 }
 
 const LABELS: Record<string, string> = {
-  ...{ sh: 'Shell', console: 'Terminal', text: 'Text', csv: 'CSV', json: 'JSON', js: 'Node.js', python: 'Python' },
+  ...{ sh: 'Shell', console: 'Terminal', text: 'Text', csv: 'CSV', json: 'JSON', js: 'Node.js', ts: 'TypeScript' },
   ...{
+    python: 'Python',
     php: 'PHP',
     java: 'Java',
     sql: 'SQL',

@@ -2,12 +2,17 @@ import type { ErrorCode, Failure } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described } from '../platform/http/operation.ts'
 import { BALANCER_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
-import { refTo } from './json-schema.ts'
+import { refTo, schemaNameOf } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
 
+export const REQUEST_ID_EXAMPLE = 'order-1001-create-1'
+
 export const HEADERS = {
-  'x-request-id': header('The identifier of this request in the log of the service. Every response has it.'),
+  'x-request-id': header(
+    'The identifier of this request in the log of the service. Every response has it.',
+    REQUEST_ID_EXAMPLE,
+  ),
   'www-authenticate': header('The required authentication scheme.', 'Basic realm="UPI payments", charset="UTF-8"'),
   'retry-after': header('Seconds to wait before the next attempt.', '1'),
   'ratelimit-limit': header(
@@ -22,8 +27,8 @@ export const HEADERS = {
   etag: header('The version of the response, for If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
 }
 
-function header(description: string, example?: string, required = true) {
-  return { description, required, schema: { type: 'string' }, ...(example !== undefined && { example }) }
+function header(description: string, example: string, required = true) {
+  return { description, required, schema: { type: 'string' }, example }
 }
 
 function errorCode(codes: readonly ErrorCode[]) {
@@ -74,11 +79,9 @@ export function responsesOf(
   return responses
 }
 
-function toResponse(
-  { description, type, also = {}, schema, named = {}, example }: Described['response'],
-  headers: object,
-): ResponseObject {
-  const [name] = Object.entries(named).find(([, candidate]) => candidate === schema) ?? []
+function toResponse(response: Described['response'], headers: object): ResponseObject {
+  const { description, type, also = {}, example } = response
+  const name = schemaNameOf(response)
   if (type === 'text/html') return { description, headers, content: { [type]: { schema: { type: 'string' } } } }
   const others = Object.entries(also).map(([type, example]) => [type, { schema: { type: 'string' }, example }])
   const content = { [type]: name === undefined ? {} : { schema: refTo(name), example }, ...Object.fromEntries(others) }

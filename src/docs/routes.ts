@@ -35,14 +35,19 @@ const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 const HTML = 'text/html; charset=utf-8'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Serves the public documents: `/openapi.json`, the guides, and the API reference, which can send requests. */
+/**
+ * Serves the public documents: `/openapi.json`, `/openapi-merchant.json` without the operations that merchants and
+ * partners do not call, the guides, and the API reference, which can send requests.
+ */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & DocsOptions) {
-  const document = async () => {
+  const documentOf = (operations: DocumentOptions['operations']) => async () => {
     // Imports the module at the first request, so that the service is ready sooner.
     const { openApiDocument } = await import('./openapi.ts')
-    return JSON.stringify(openApiDocument(options))
+    return JSON.stringify(openApiDocument({ ...options, operations }))
   }
-  serve(app, '/openapi.json', document, { type: JSON_TYPE, ...FOR_A_MINUTE })
+  const ofMerchants = options.operations.filter(({ tag }) => tag !== 'Acquirer' && tag !== 'Operator')
+  serve(app, '/openapi.json', documentOf(options.operations), { type: JSON_TYPE, ...FOR_A_MINUTE })
+  serve(app, '/openapi-merchant.json', documentOf(ofMerchants), { type: JSON_TYPE, ...FOR_A_MINUTE })
   // The redirect names no host, so that the browser stays on the host it has used. The path comes from PUBLIC_URL,
   // because a proxy may have removed this path from the request.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`

@@ -46,7 +46,7 @@ const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch:
 
 describe.runIf(browserPath)('API reference in a real browser, behind a proxy under a path', () => {
   const checkout = useCheckout()
-  const routes = Object.entries(DOCUMENT.paths).map(([path, methods]) => {
+  const routes = Object.entries({ ...DOCUMENT.paths, ...DOCUMENT.webhooks }).map(([path, methods]) => {
     return `${'post' in methods ? 'post' : 'get'}-${path.replaceAll(/[{}]/g, '-')}`
   })
 

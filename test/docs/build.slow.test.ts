@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderChapter } from '../../src/docs/render-chapter.ts'
+import { WEBHOOKS } from '../../src/gateway/webhooks/events.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { chapterText, GUIDES, ROOT } from '../guides/guides.ts'
 import { run } from '../support/processes.ts'
@@ -44,5 +45,7 @@ it('the build contains the chapters as HTML and Markdown, without the chaptersâ€
 it('the OpenAPI document without notifications passes a linterâ€™s strictest rules', async () => {
   const { acquirer: _, ...others } = OPERATIONS
   const operations = Object.values(others).flat()
-  expect(await problemsOf(openApiDocument({ publicUrl: 'https://pay.example.in/upi', operations }))).toEqual([])
+  expect(
+    await problemsOf(openApiDocument({ publicUrl: 'https://pay.example.in/upi', operations, webhooks: WEBHOOKS })),
+  ).toEqual([])
 })

@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf, type GuideName, guideOf } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
@@ -79,6 +80,19 @@ describe('OpenAPI document', () => {
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
+  it('/openapi-merchant.json has the operations of merchants, partners and customers, and the webhooks', async () => {
+    const { status, body } = await request('GET', '/openapi-merchant.json')
+    const { paths, webhooks, components } = (await request('GET', '/openapi.json')).body
+    const omitted = ['/acquirer/paymentNotification', '/livez', '/readyz']
+    expect([status, Object.keys(body.paths)]).toEqual([
+      200,
+      Object.keys(paths).filter((path) => !omitted.includes(path)),
+    ])
+    expect(body.webhooks).toEqual(webhooks)
+    expect(components).toMatchObject(body.components)
+    expect(JSON.stringify([body.tags, body.components])).not.toMatch(/acquirer|readiness/i)
+  })
+
   it('the OpenAPI document has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
@@ -108,6 +122,40 @@ describe('OpenAPI document', () => {
 })
 
 describe('examples of the OpenAPI document', () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+
+  type Schema = { type?: string; anyOf?: object; const?: unknown; enum?: unknown; example?: unknown }
+  type Part = { in?: string; name?: string; schema?: Schema; example?: unknown; properties?: Record<string, Schema> }
+
+  /** The document's parameters, and the fields of its schemas except objects and fields with a fixed set of values. */
+  function fieldsIn(part: Part, path: string): { path: string; schema: Schema; example: unknown }[] {
+    const fields = Object.entries(part.properties ?? {}).filter(([, field]) => {
+      const isText = ['string', 'number', 'integer'].includes(field.type ?? '') || field.anyOf !== undefined
+      return isText && field.const === undefined && field.enum === undefined
+    })
+    return [
+      ...(part.in && part.schema ? [{ path: `${path} ${part.name}`, schema: part.schema, example: part.example }] : []),
+      ...fields.map(([name, schema]) => ({ path: `${path} ${name}`, schema, example: schema.example })),
+      ...Object.entries(part).flatMap(([name, inner]) =>
+        typeof inner === 'object' && inner !== null ? fieldsIn(inner as Part, `${path}/${name}`) : [],
+      ),
+    ]
+  }
+
+  it('every parameter and field of the OpenAPI document has a valid example', () => {
+    const fields = fieldsIn(DOCUMENT as Part, '')
+    expect(fields.length).toBeGreaterThan(100)
+    const help = 'add the field to the example of its body or response, or an `example` to its `meta`'
+    const without = fields.filter(({ schema, example }) => example === undefined || !ajv.validate(schema, example))
+    expect(without, help).toEqual([])
+  })
+
+  it('addresses in the examples of the OpenAPI document begin with PUBLIC_URL', async () => {
+    const { text } = await request('GET', '/openapi.json')
+    expect(text).toContain(`"payment_url":"${PUBLIC_URL}/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"`)
+    expect(text).not.toMatch(/localhost|\{PUBLIC_URL\}/)
+  })
+
   const example = (path: string, type: string) => POSTS[path]?.requestBody.content[type]?.example ?? {}
 
   it.each([
@@ -210,7 +258,7 @@ describe('pages below /docs', () => {
     },
   )
 
-  it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/docs/guide.js'])(
+  it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/openapi-merchant.json', '/docs/guide.js'])(
     'rejects methods other than GET and HEAD and unknown paths at %s with the same errors as at any other address',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
@@ -287,7 +335,9 @@ describe('pages below /docs', () => {
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
     expect(links).toHaveLength(text.match(/^- /gm)?.length ?? 0)
     expect(links).toEqual(
-      [...CHAPTERS.map((chapter) => `docs/${chapter}.md`), 'openapi.json'].map((path) => `${PUBLIC_URL}/${path}`),
+      [...CHAPTERS.map((chapter) => `docs/${chapter}.md`), 'openapi-merchant.json', 'openapi.json'].map(
+        (path) => `${PUBLIC_URL}/${path}`,
+      ),
     )
     for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
   })

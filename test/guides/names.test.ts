@@ -6,6 +6,7 @@ import { openApiDocument } from '../../src/docs/openapi.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
+import { WEBHOOKS } from '../../src/gateway/webhooks/events.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
@@ -27,7 +28,11 @@ const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
 
 describe('links between chapters', () => {
-  const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
+  const document = openApiDocument({
+    publicUrl: 'https://pay.example',
+    operations: Object.values(OPERATIONS).flat(),
+    webhooks: WEBHOOKS,
+  })
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
   )
@@ -84,6 +89,7 @@ describe('the tables of fields in the guides', () => {
   const { schemas } = openApiDocument({
     publicUrl: 'https://pay.example',
     operations: Object.values(OPERATIONS).flat(),
+    webhooks: WEBHOOKS,
   }).components
 
   it.each([
@@ -117,6 +123,10 @@ it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)(
     expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
   },
 )
+
+it('the OpenAPI document describes every webhook event', () => {
+  expect(WEBHOOKS.map(({ type }) => type)).toEqual(Object.keys(EVENTS))
+})
 
 it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))

@@ -82,7 +82,7 @@ describe('npm start', () => {
     // The customer pays at the second attempt, and no browser returns to the server.
     expect(await demo.simulate(orderId, 'FAIL')).toBe(303)
     expect(await demo.simulate(orderId, 'SUCCESS')).toBe(303)
-    await until('the server ships', () => /Ship order-\d+/.test(server.said()))
+    await until('the server ships', () => /Ship [0-9a-f-]{36}/.test(server.said()))
     await expect.poll(() => ordersIn(folder)).toMatch(/"sequence":2,"shipped":true/)
 
     await end(server.child, 'SIGKILL')
@@ -99,7 +99,7 @@ describe('npm start', () => {
       const again = deliveries.filter((one) => one.id.startsWith(`${id}.`) && new Date(one.deliveredAt ?? 0) > resent)
       return again.length === 2
     })
-    expect((server.said() + restarted.said()).match(/Ship order-\d+/g)).toHaveLength(1)
+    expect((server.said() + restarted.said()).match(/Ship [0-9a-f-]{36}/g)).toHaveLength(1)
     expect(ordersIn(folder)).toMatch(/"sequence":2,"shipped":true/)
     await ops('webhooks', 'disable', '--endpoint', id)
   })
@@ -122,7 +122,7 @@ describe('npm start', () => {
     const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
     const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
     expect(await demo.simulate(orderId)).toBe(303)
-    await until('the server ships', () => /Ship order-\d+/.test(server.said()))
+    await until('the server ships', () => /Ship [0-9a-f-]{36}/.test(server.said()))
   })
 
   it('the guide shows a webhook with the fields of a real webhook', { timeout: TIMEOUT_MS }, async () => {

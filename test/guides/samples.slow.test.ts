@@ -25,6 +25,9 @@ const SAMPLES: Sample[] = [
 
 const TIMEOUT_MS = 120_000
 
+/** A random order number of 128 bits: a UUID, or its digits in PHP. */
+const ORDER_NUMBER = /^[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}$/i
+
 const FULFILS = /^Ship: paid, UTR \d{12}$|"txnStatus":"SUCCESS"/m
 const DOES_NOT_FULFIL = /^Do not ship: Payment failed$|"txnStatus":"FAIL"/m
 const SENDS_TO = /^(?:Send the customer to |.*"payment_url":")(http:\/\/127\.0\.0\.1:\d+\/pay\/[0-9a-f]{32})\b/m
@@ -55,7 +58,7 @@ describe.concurrent.each(SAMPLES)('the quickstart sample in $name', { timeout: T
       expect(stdout).not.toMatch(DOES_NOT_FULFIL)
       const [order, ...others] = await orders(demo)
       expect(others).toEqual([])
-      expect(order.idempotency_key).toMatch(/^order-\d+$/)
+      expect(order.idempotency_key).toMatch(ORDER_NUMBER)
       expect(stdout.match(SENDS_TO)?.[1]).toBe(`${demo.url}/pay/${order.order_id}`)
       expect(demo.calls.get('createOrderRequest')).toBe(4)
     },
@@ -120,13 +123,25 @@ describe.concurrent.each(CREATES)('the create sample in $name', { timeout: TIMEO
       expect(code, stderr).toBe(0)
       const [order, ...others] = await orders(demo)
       expect(others).toEqual([])
-      expect(order.idempotency_key).toMatch(/^order-\d+$/)
+      expect(order.idempotency_key).toMatch(ORDER_NUMBER)
       const paymentUrl = `${demo.url}/pay/${order.order_id}`
       expect(JSON.parse(stdout).data).toEqual({ orderId: order.order_id, payment_url: paymentUrl })
       const rejected = await start({ ...demo.merchantKey, secretKey: 'wrong' })
       expect(JSON.parse(rejected.stdout)).toMatchObject({ status: false, statusCode: 401 })
     },
   )
+
+  it.runIf(sample.isInstalled)('two concurrent runs of the create sample create two orders', async ({ expect }) => {
+    const demo = await startDemoService()
+    const run = () =>
+      runIn({ [sample.file]: filledIn(sample.text, demo.url) }, sample.command, {
+        baseUrl: demo.url,
+        key: demo.merchantKey,
+      })
+    const runs = await Promise.all([run(), run()])
+    expect(runs.map(({ stdout }) => JSON.parse(stdout).status)).toEqual([true, true])
+    expect(await orders(demo)).toHaveLength(2)
+  })
 })
 
 /** The guide's samples that call an operation of an existing order, by the quickstart's language. */

@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { ERROR_CODES, type ErrorCode } from '../../src/errors.ts'
+import { WEBHOOKS } from '../../src/gateway/webhooks/events.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { checkAfterEach } from './at-end.ts'
 
@@ -17,6 +18,7 @@ import { checkAfterEach } from './at-end.ts'
 export const DOCUMENT = openApiDocument({
   publicUrl: 'https://pay.example.in/upi',
   operations: Object.values(OPERATIONS).flat(),
+  webhooks: WEBHOOKS,
 })
 
 type Media = { schema: object; example: Record<string, string>; examples?: Record<string, { value: object }> }
@@ -74,6 +76,12 @@ export function strangeness(method: string, address: string, seen: Seen): string
   if (type !== 'application/json' || (method === 'HEAD' && seen.text === '')) return missing
   const validate = validator(['paths', template.path, verb, 'responses', key, 'content', type, 'schema'])
   return validate(JSON.parse(seen.text)) ? missing : [...missing, ajv.errorsText(validate.errors)]
+}
+
+/** Returns how an event violates the schema of its type; undefined if it is valid. */
+export function departureOfEvent(event: { type: string }): string | undefined {
+  const validate = validator(['webhooks', event.type, 'post', 'requestBody', 'content', 'application/json', 'schema'])
+  return validate(event) ? undefined : ajv.errorsText(validate.errors)
 }
 
 function isRequired(header: Header): boolean {

@@ -38,12 +38,17 @@ const NEW_ORDER = {
         'A retry with the same key and the same fields returns the first response again, so a lost response costs nothing. The ' +
         'same key with other fields returns 422, and so does any retry after the operator has erased the customer’s data.',
       pattern: IDEMPOTENCY_KEY,
+      example: '8c1f6f0e-3f5b-4a57-9d0e-2b7f1a6c4d35',
     },
   ],
   body: NEW_PAYMENT,
   errors: [BAD_NEW_PAYMENT, invalidIdempotencyKey(), orderIdExists(), idempotencyKeyReused(), createUnavailable()],
   route: { config: { unavailable: createUnavailable() } },
 }
+
+const UPI_QUERY =
+  'ver=01&mode=04&pa=demo@not-a-bank.invalid&pn=Demo%20Merchant&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' +
+  '&tn=Two%20cups%20of%20masala%20chai&am=200.00&cu=INR&QRexpire=2026-11-21T15%3A45%3A00%2B05%3A30'
 
 const link = (scheme: string, app: string) =>
   z
@@ -75,17 +80,17 @@ const PaymentIntent = z.strictObject({
   cred: link('upi:\\/\\/pay', 'any UPI app')
     .meta({
       description: 'The same as `intent`. Present only if `dynamicQR` is a `data:` URL, for the public Android client.',
+      example: `upi://pay?${UPI_QUERY}`,
     })
     .optional(),
   merchantName: z
     .string()
-    .meta({ description: 'The name of the payee. Present only if `dynamicQR` is a `data:` URL.' })
+    .meta({
+      description: 'The name of the payee. Present only if `dynamicQR` is a `data:` URL.',
+      example: 'Demo Merchant',
+    })
     .optional(),
 })
-
-const UPI_QUERY =
-  'ver=01&mode=04&pa=demo@not-a-bank.invalid&pn=Demo%20Merchant&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' +
-  '&tn=Two%20cups%20of%20masala%20chai&am=200.00&cu=INR&QRexpire=2026-11-21T15%3A45%3A00%2B05%3A30'
 
 export const createPaymentIntent = operation({
   path: '/v1/payments/createPaymentIntent',
@@ -104,7 +109,7 @@ export const createPaymentIntent = operation({
       phonepe: `phonepe://pay?${UPI_QUERY}`,
       paytm: `paytmmp://pay?${UPI_QUERY}`,
       gpay: `tez://upi/pay?${UPI_QUERY}`,
-      dynamicQR: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3/qr.png',
+      dynamicQR: '{PUBLIC_URL}/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3/qr.png',
       expiry: '2026-11-21 15:45:00',
       amount: '200',
       orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
@@ -148,7 +153,7 @@ export const createOrderRequest = operation({
     }),
     example: {
       orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-      payment_url: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+      payment_url: '{PUBLIC_URL}/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
     },
   }),
   handle: (dependencies: Dependencies) => {

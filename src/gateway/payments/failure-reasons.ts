@@ -80,7 +80,7 @@ export const failureFields = {
     .enum(FAILURE_REASONS, errorText(`must be one of ${FAILURE_REASONS.join(', ')}`))
     .meta({ description: 'Why the attempt failed. If it is absent, `code` determines the reason.' })
     .optional(),
-  code: FailureCode.meta({ description: 'The failure code of NPCI or of the bank.' }).optional(),
+  code: FailureCode.meta({ description: 'The failure code of NPCI or of the bank.', example: 'ZM' }).optional(),
 }
 
 type FailureFields = { status: string; reason?: FailureReason | undefined; code?: string | undefined }

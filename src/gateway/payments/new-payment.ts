@@ -76,6 +76,7 @@ export const NewPayment = z.object({
   order_id: text(64)
     .meta({
       description: 'Your own order identifier, compared exactly. It can be used once; a repeat is rejected with 409.',
+      example: '8c1f6f0e-3f5b-4a57-9d0e-2b7f1a6c4d35',
     })
     .optional(),
   redirect_url: redirectUrl.meta({

@@ -20,6 +20,7 @@ const NewRefund = WHICH_PAYMENT.schema.extend({
       description:
         'Amount in rupees: whole, or from 0.01 for a merchant with the input `shop`. If it is absent, the whole remaining amount ' +
         'is refunded, including paise. An empty or null amount is rejected.',
+      example: '100',
     })
     .optional(),
   note: note(100, 3).meta({ description: 'The reason for the refund. Line breaks become spaces.' }),

@@ -1,7 +1,10 @@
+import type * as z from 'zod'
 import { toPlainText } from '../../platform/money.ts'
 import type { HttpRequest } from '../../platform/outbound/http-client.ts'
+import type { FailureReason } from '../payments/failure-reasons.ts'
 import type { EventType } from '../payments/outbox.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
+import type { PaymentEventData, RefundEventData } from './events.ts'
 import { signatureHeaders } from './signature.ts'
 
 /** A change of a payment or the final status of a refund, with all data of its webhook. */
@@ -39,11 +42,18 @@ export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
   const order = { mid, orderId, order_id: event.merchantOrderId }
   const outcome = { txnStatus, amount: toPlainText(event.amount) }
-  const refund = { refundId: ourRefundId, refund_id: refundId }
-  const data =
-    ourRefundId === null
-      ? { ...order, ...outcome, UTR: utr, ...(reason !== null && { reason }), sequence }
-      : { ...order, ...refund, ...outcome, reference: utr ?? '', reason: reason ?? '', sequence }
+  const data: z.output<typeof PaymentEventData> | z.output<typeof RefundEventData> =
+    ourRefundId === null || refundId === null
+      ? { ...order, ...outcome, UTR: utr, ...(reason !== null && { reason: reason as FailureReason }), sequence }
+      : {
+          ...order,
+          refundId: ourRefundId,
+          refund_id: refundId,
+          ...outcome,
+          reference: utr ?? '',
+          reason: reason ?? '',
+          sequence,
+        }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),

@@ -15,6 +15,7 @@ export type Response<Result> = {
    * not contain.
    */
   schema?: z.ZodType
+  /** An example of the body. {PUBLIC_URL} stands for the address of the service. */
   example?: unknown
   /**
    * The schema and parts of the schema, by name. Code generated from the OpenAPI document uses these names for its
@@ -64,11 +65,22 @@ export type Described = {
   /** Who may call the operation: the holder of a key, a sender with a signing secret, or everyone. */
   access: 'key' | 'signature' | 'anyone'
   /** Request headers of this operation, in addition to the headers that every operation reads. */
-  headers: readonly { name: string; description: string; pattern: RegExp }[]
+  headers: readonly { name: string; description: string; pattern: RegExp; example: string }[]
   body: Body<z.ZodObject> | undefined
   response: Omit<Response<never>, 'toBody'>
   /** Errors of this operation, in addition to the errors that its `access` implies. */
   errors: readonly Failure[]
+}
+
+/** A webhook that the service sends. */
+export type DescribedWebhook = {
+  /** The type of the event, such as `payment.succeeded`. */
+  type: string
+  summary: string
+  description: string
+  /** The schema of the body. The schema is strict: tests fail if an event contains another field. */
+  schema: z.ZodType
+  example: object
 }
 
 export type Operation<Dependencies> = Described & {

@@ -1,0 +1,121 @@
+import * as z from 'zod'
+import type { DescribedWebhook } from '../../platform/http/operation.ts'
+import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
+import { mid, orderId } from '../payments/new-payment.ts'
+import type { EventType } from '../payments/outbox.ts'
+import { FINAL_STATUSES } from '../payments/outcome.ts'
+import { RefundData } from '../refunds/check-refund-status.ts'
+import { isoMoment } from '../tenants/list-operation.ts'
+
+const { refundId, refund_id, order_id, reference, reason } = RefundData.shape
+
+const order = { mid, orderId, order_id }
+
+const txnStatus = z.enum(['PENDING', ...FINAL_STATUSES])
+
+const amount = z
+  .string()
+  .regex(/^\d{1,6}(\.\d{2})?$/)
+  .meta({ description: 'Amount in rupees, as text: `200`, or `588.82` if it includes paise.' })
+
+const sequence = z.int().min(1).meta({
+  description: 'Number of the event within its order. If two events of a payment differ, the higher one is valid.',
+})
+
+/** The data of an event of a payment. Each type of event narrows it. */
+export const PaymentEventData = z.strictObject({
+  ...order,
+  txnStatus,
+  amount,
+  UTR: z.string().nullable().meta({ description: 'Unique transaction reference of the payment or of the attempt.' }),
+  reason: z.enum(FAILURE_REASONS).meta({ description: 'Why the last attempt failed.' }).optional(),
+  sequence,
+})
+
+/** The data of an event of a refund. Each type of event narrows it. */
+export const RefundEventData = z.strictObject({
+  ...order,
+  refundId,
+  refund_id,
+  txnStatus,
+  amount,
+  reference,
+  reason,
+  sequence,
+})
+
+const IDS = { mid: 'DEMO_MERCHANT', orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3', order_id: 'DEMO-1' }
+const PAID = { ...IDS, amount: '200', UTR: '523504870405' }
+const UNPAID = { ...IDS, amount: '200', UTR: null }
+const REFUNDED = {
+  ...IDS,
+  refundId: '019ab3c4d5e6f7a8b9c0d1e2f3a4b5c6',
+  refund_id: 'DEMO-1-R1',
+  amount: '88.50',
+  reference: '523504870777',
+  reason: '',
+}
+
+/** Every event that the service sends. Tests check the sent events against these schemas. */
+export const WEBHOOKS: readonly DescribedWebhook[] = [
+  event('payment.succeeded', {
+    summary: 'Payment succeeded',
+    description:
+      'The order is paid. Fulfil the order. A late payment can follow `payment.expired` or `payment.cancelled`.',
+    data: PaymentEventData.omit({ reason: true }).extend({
+      txnStatus: z.literal('SUCCESS'),
+      UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
+    }),
+    example: { ...PAID, txnStatus: 'SUCCESS', sequence: 1 },
+  }),
+  event('payment.attempt_failed', {
+    summary: 'Payment attempt failed',
+    description: 'An attempt to pay failed. The customer can try again, so leave the order open.',
+    data: PaymentEventData.extend({
+      txnStatus: z.literal('PENDING'),
+      reason: PaymentEventData.shape.reason.unwrap(),
+    }),
+    example: { ...UNPAID, txnStatus: 'PENDING', reason: 'wrong_pin', sequence: 1 },
+  }),
+  event('payment.cancelled', {
+    summary: 'Payment cancelled',
+    description: 'You cancelled the order with cancelPayment.',
+    data: PaymentEventData.omit({ reason: true }).extend({ txnStatus: z.literal('FAIL') }),
+    example: { ...UNPAID, txnStatus: 'FAIL', sequence: 1 },
+  }),
+  event('payment.expired', {
+    summary: 'Payment expired',
+    description: 'The order was not paid within 10 minutes after its expiry, so its status is final.',
+    data: PaymentEventData.extend({ txnStatus: z.enum(['FAIL', 'REJECT']) }),
+    example: { ...UNPAID, txnStatus: 'FAIL', reason: 'insufficient_funds', sequence: 2 },
+  }),
+  event('refund.succeeded', {
+    summary: 'Refund succeeded',
+    description:
+      'A refund returned the money to the customer. The status of the payment is unchanged: do not fulfil an order.',
+    data: RefundEventData.extend({ txnStatus: z.literal('SUCCESS') }),
+    example: { ...REFUNDED, txnStatus: 'SUCCESS', sequence: 2 },
+  }),
+  event('refund.failed', {
+    summary: 'Refund failed',
+    description: 'A refund failed, so no money was returned. The order is still paid.',
+    data: RefundEventData.extend({ txnStatus: z.literal('FAIL') }),
+    example: { ...REFUNDED, txnStatus: 'FAIL', reference: '', reason: 'The account is closed', sequence: 2 },
+  }),
+]
+
+type Texts<Data extends z.ZodObject> = {
+  summary: string
+  description: string
+  data: Data
+  example: z.output<Data>
+}
+
+function event<Data extends z.ZodObject>(type: EventType, { data, example, ...texts }: Texts<Data>): DescribedWebhook {
+  const schema = z.strictObject({
+    type: z.literal(type),
+    timestamp: isoMoment.meta({ description: 'Time of the change, in UTC.' }),
+    data,
+  })
+  return { ...texts, type, schema, example: { type, timestamp: '2026-11-21T10:10:12.345Z', data: example } }
+}
