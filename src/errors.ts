@@ -101,9 +101,9 @@ export const forbidden = () =>
     'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
   )
 
-/** 403 for the merchant's own key without the right to refund. The text names the missing right. */
-export const mayNotRefund = () =>
-  new Failure('forbidden', 'This key has no right to refund. Ask the operator for a key with that right.')
+/** 403 for a key of this merchant or partner without the right that the operation requires. */
+export const lacksRight = (right: string) =>
+  new Failure('forbidden', `This key lacks the right '${right}'. Ask the operator for a key with this right.`)
 
 export const notFound = (message = 'This URL does not exist. Check its path.') => new Failure('notFound', message)
 

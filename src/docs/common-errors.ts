@@ -6,6 +6,7 @@ import {
   headersTooLarge,
   improperHost,
   internalError,
+  lacksRight,
   methodNotAllowed,
   notFound,
   payloadTooLarge,
@@ -18,20 +19,13 @@ import {
 import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
 
-/** Errors that all operations for a kind of caller have in common. An operation may have further errors. */
-export const COMMON_ERRORS: Record<Described['access'], readonly Failure[]> = {
-  key: [
-    unauthorized(),
-    forbidden(),
-    payloadTooLarge(LIMITS.body.bytes),
-    unsupportedMediaType(),
-    bodyEncoded(),
-    tooManyRequests(1_000, 'a second', 1),
-    internalError(),
-    unavailable(),
-  ],
-  signature: [payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
-  anyone: [],
+/** Returns the errors that all operations with this access have in common. An operation may have further errors. */
+export function commonErrors(access: Described['access']): readonly Failure[] {
+  if (access === 'anyone') return []
+  const errors = [payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()]
+  if (access === 'signature') return errors
+  const ofKeys = [unauthorized(), forbidden(), lacksRight(access), tooManyRequests(1_000, 'a second', 1)]
+  return [...ofKeys, unsupportedMediaType(), ...errors]
 }
 
 /** Errors that any path returns for a request that is not valid HTTP. */

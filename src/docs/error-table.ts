@@ -1,7 +1,7 @@
 import { html } from '../platform/html.ts'
 import type { Described } from '../platform/http/operation.ts'
 import type { GuideName } from './chapters.ts'
-import { COMMON_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
+import { commonErrors, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
 
 /**
  * One row in the table that replaces the line {ERRORS} in a chapter. `operations` is empty for an error that all
@@ -26,7 +26,7 @@ export function errorRows(guide: GuideName, operations: readonly Described[]): E
     if (!row.operations.includes(operation)) row.operations.push(operation)
   }
   for (const { name, access, errors: own } of documented) {
-    const errors = [...own, ...COMMON_ERRORS[access], ...HTTP_ERRORS, ...ROUTING_ERRORS]
+    const errors = [...own, ...commonErrors(access), ...HTTP_ERRORS, ...ROUTING_ERRORS]
     for (const error of errors) add(name, error)
   }
   return [...rows.values()]

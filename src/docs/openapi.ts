@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Described } from '../platform/http/operation.ts'
-import { COMMON_ERRORS } from './common-errors.ts'
+import { commonErrors } from './common-errors.ts'
 import { refTo, toFormSchema, toJsonBodySchema, toResponseSchemas } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 
@@ -19,7 +19,6 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     openapi: '3.1.0',
     info: { title: 'UPI payments', version: '1.0.0', description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl }],
-    security: [{ basic: [] }],
     tags: TAGS.filter((tag) => operations.some((operation) => operation.tag === tag.name)),
     paths: Object.fromEntries(operations.map((operation) => [templateOf(operation), pathItem(operation)])),
     components: {
@@ -43,10 +42,10 @@ const ErrorResponse = z.strictObject({
     .meta({ description: 'The error and what to do, for people. The text may change: decide by `statusCode`.' }),
 })
 
-const SECURITY: Record<Described['access'], object> = {
-  key: {},
-  signature: { security: [{ acquirerSignature: [] }] },
-  anyone: { security: [] },
+/** The names in the list of `basic` are roles in OpenAPI 3.1, here the right that the key must have. */
+function securityOf(access: Described['access']): object[] {
+  if (access === 'anyone') return []
+  return access === 'signature' ? [{ acquirerSignature: [] }] : [{ basic: [access] }]
 }
 
 /** Converts a route's path to OpenAPI notation: `/pay/:orderId` becomes `/pay/{orderId}`. */
@@ -76,15 +75,16 @@ function pathItem(operation: Described) {
   const headerParameters = headers.map(({ name, description, pattern }) => {
     return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source } }
   })
+  const needsKey = access !== 'anyone' && access !== 'signature'
   const described = {
     operationId: name,
     tags: [tag],
     summary,
-    description,
-    ...SECURITY[access],
+    description: needsKey ? `${description} Requires a key with the right \`${access}\`.` : description,
+    security: securityOf(access),
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(response, [...errors, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
+    responses: responsesOf(response, [...errors, ...commonErrors(access)], { challenges: needsKey }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }
