@@ -203,7 +203,7 @@ describe('refundPayment with 403', () => {
   it('refundPayment returns the same instructions for a key without the right to refund, whether or not the order is known', async () => {
     const { order_id } = await paidOrder()
     for (const requested of [order_id, 'no-such-order']) {
-      const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
+      const msg = "This key lacks the right 'refund'. Ask the operator for a key with this right."
       await expectRejection(requestRefund({ order_id: requested, refund_id: 'R1' }, plainKey), 403, msg)
     }
   })

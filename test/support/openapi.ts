@@ -18,10 +18,12 @@ export const DOCUMENT = openApiDocument({
   operations: Object.values(OPERATIONS).flat(),
 })
 
-type Media = { schema: object; example: Record<string, string> }
+type Media = { schema: object; example: Record<string, string>; examples?: Record<string, { value: object }> }
 type Response = { headers?: Record<string, { $ref: string }>; content?: Record<string, Media> }
 type Operation = {
   operationId: string
+  description: string
+  security: object[]
   requestBody: { content: Record<string, Media> }
   responses: Record<string, Response>
 }

@@ -62,12 +62,12 @@ export async function newTenant(db: Database): Promise<Tenant> {
 export async function newKey(
   db: Database,
   owner: { mid: string } | { pid: string },
-  rights?: readonly Right[],
+  rights: readonly Right[] = 'mid' in owner ? USUAL_RIGHTS : ['list'],
+  expiresOn?: string,
 ): Promise<Key> {
   const pair = mintKeyPair()
   const secretHash = hashSecret(pair.secretKey)
-  const usual = 'mid' in owner ? USUAL_RIGHTS : (['list'] as const)
-  const key = { publicKey: pair.publicKey, secretHash, owner, label: null, rights: rights ?? usual, now: new Date() }
+  const key = { publicKey: pair.publicKey, secretHash, owner, label: null, rights, expiresOn, now: new Date() }
   await createAccessKeys(db).add(key)
   return pair
 }

@@ -21,7 +21,7 @@ const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() 
 const RIGHTS_RULE = `must be a comma-separated list of ${RIGHTS.join(', ')}`
 const rightsText = z
   .string()
-  .transform((list) => list.split(','))
+  .transform((list) => list.split(',').map((name) => name.trim()))
   .refine((list) => list.every((name) => RIGHTS.some((right) => right === name)), RIGHTS_RULE)
   .transform((list) => RIGHTS.filter((right) => list.includes(right)))
 
