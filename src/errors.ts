@@ -85,13 +85,13 @@ export const improperHost = () =>
   badRequest('The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.')
 
 /**
- * 401: the same text for a missing, malformed, unknown, wrong or revoked credential, so that the text does not reveal
+ * 401: the same text for a missing, malformed, unknown, wrong, revoked or expired credential, so that the text does not reveal
  * the reason.
  */
 export const unauthorized = () =>
   new Failure(
     'unauthorized',
-    'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
+    'The credentials are missing, malformed, unknown, wrong, revoked or expired. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
   )
 
 /** 403: the same text whether or not the other merchant or partner exists. */

@@ -20,7 +20,7 @@ import {
 
 const UNAUTHORIZED = errorResponse(
   401,
-  'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
+  'The credentials are missing, malformed, unknown, wrong, revoked or expired. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
 )
 const FORBIDDEN = errorResponse(
   403,
