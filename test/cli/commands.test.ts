@@ -377,6 +377,9 @@ describe('keys', () => {
     const old = await json('keys', 'create', '--mid', mid, '--rights', 'status,list', '--expires-on', '2099-03-31')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
     expect(await json(...rotate)).toMatchObject({ rights: ['status', 'list'], expiresOn: null })
+    expect((await ops(...rotate)).stdout).toContain(
+      `The old key remains valid until the end of 2099-03-31 (IST) or until you revoke it: ops keys revoke --public-key ${old.publicKey}`,
+    )
     expect(await json(...rotate, '--expires-on', '2099-04-30')).toMatchObject({
       rights: ['status', 'list'],
       expiresOn: '2099-04-30',

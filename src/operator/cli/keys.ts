@@ -36,14 +36,14 @@ export const keyCommands = [
     })
       .refine(({ mid, pid }) => (mid === undefined) !== (pid === undefined), 'give either --mid or --pid')
       .refine(
-        ({ mid, rights = ['list'], mayRefund }) => mid !== undefined || (`${rights}` === 'list' && !mayRefund),
+        ({ pid, rights = [], mayRefund }) => pid === undefined || (rights.every((one) => one === 'list') && !mayRefund),
         'the key of a partner has only the right list: omit --rights and --may-refund',
       ),
     run({ mid, pid, rights, mayRefund, expiresOn, label = null }, { client, now }) {
       const key = { label, expiresOn, now }
       if (mid === undefined) return addKey(client, { ...key, owner: { pid: pid as string }, rights: ['list'] })
-      const added = [...(rights ?? USUAL_RIGHTS), ...(mayRefund ? (['refund'] as const) : [])]
-      return addKey(client, { ...key, owner: { mid }, rights: RIGHTS.filter((right) => added.includes(right)) })
+      const given = new Set([...(rights ?? USUAL_RIGHTS), ...(mayRefund ? (['refund'] as const) : [])])
+      return addKey(client, { ...key, owner: { mid }, rights: [...given] })
     },
   }),
 
@@ -58,7 +58,8 @@ export const keyCommands = [
       }
       const { mid, pid, rights } = found
       const owner = mid === null ? { pid: pid as string } : { mid }
-      const revoking = `The old key remains valid until you revoke it: ops keys revoke --public-key ${old}`
+      const expiry = found.expiresOn === null ? '' : `the end of ${found.expiresOn} (IST) or until `
+      const revoking = `The old key remains valid until ${expiry}you revoke it: ops keys revoke --public-key ${old}`
       return addKey(client, { owner, label: label ?? found.label, rights, expiresOn, now }, revoking)
     },
   }),
