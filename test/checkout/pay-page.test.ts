@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { createExceptions } from '../../src/gateway/payments/read-exceptions.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
@@ -176,6 +177,47 @@ describe('the HTML and headers of the pay page', () => {
   })
 })
 
+describe('compression', () => {
+  const fetchAs = (acceptEncoding: string, url: string) =>
+    service.app.inject({ url, headers: { 'accept-encoding': acceptEncoding } })
+
+  it('makes a pay page less than half as large, in the coding that the browser prefers', async () => {
+    const { page } = await newOrder()
+    const plain = await fetchAs('identity', page)
+    const inBrotli = await fetchAs('gzip, deflate, br', page)
+    const inGzip = await fetchAs('gzip, deflate', page)
+    expect([plain, inBrotli, inGzip].map(({ headers }) => headers['content-encoding'])).toEqual([
+      undefined,
+      'br',
+      'gzip',
+    ])
+    expect(brotliDecompressSync(inBrotli.rawPayload).toString()).toBe(plain.payload)
+    expect(gunzipSync(inGzip.rawPayload).toString()).toBe(plain.payload)
+    expect(inBrotli.rawPayload.length).toBeLessThan(plain.rawPayload.length / 2)
+    for (const { headers, rawPayload } of [plain, inBrotli, inGzip]) {
+      expect(headers).toMatchObject({
+        vary: expect.stringContaining('accept-encoding'),
+        'content-length': `${rawPayload.length}`,
+      })
+    }
+  })
+
+  it('applies to error pages, but not to images and JSON', async () => {
+    const { page } = await newOrder()
+    const errorPage = await fetchAs('br', '/pay/unknown')
+    expect([errorPage.statusCode, errorPage.headers['content-encoding']]).toEqual([404, 'br'])
+    const { mid, key } = await newMerchant(service.db)
+    const created = await post(service.app, CREATE, intentFields(mid, { note: 'x'.repeat(255) }), key, {
+      'accept-encoding': 'br',
+    })
+    const images = await Promise.all(['qr.png', 'qr.svg'].map(async (name) => await fetchAs('br', `${page}/${name}`)))
+    for (const { headers } of [created, ...images]) {
+      expect(headers['content-type']).toMatch(/json|image/)
+      expect(headers['content-encoding']).toBeUndefined()
+    }
+  })
+})
+
 describe('the language of a page', () => {
   const inHindi = (url: string, on = service, userAgent = '') =>
     get(url, on, { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8', 'user-agent': userAgent })
@@ -186,7 +228,10 @@ describe('the language of a page', () => {
       [await get(page), 'en'],
       [await inHindi(page), 'hi'],
     ] as const) {
-      expect(response.headers).toMatchObject({ 'content-language': language, vary: 'accept-language, user-agent' })
+      expect(response.headers).toMatchObject({
+        'content-language': language,
+        vary: 'accept-encoding, accept-language, user-agent',
+      })
       expect(response.text).toContain(`<html lang="${language}">`)
     }
   })
