@@ -322,7 +322,7 @@ describe('the page that the service sends', () => {
       undefined,
     ])
     expect(text).toContain('<title>₹200 paid · Chai Point</title>')
-    expect(text).toContain('26 Nov 2026, 1:34 pm IST')
+    expect(text).toContain('26 Nov 2026, 1:34\u00a0pm IST')
     expect(text).toContain('>5235 0487 0405</strong>')
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
@@ -480,7 +480,7 @@ describe('the page that the service sends', () => {
     expect(await send()).toBe('open')
     await fail(orderId, 'wrong_pin')
     const first = await send()
-    expect(first).toBe(`attemptFailed-${service.clock.now().getTime()}`)
+    expect(first).toBe(`attemptFailed-wrong_pin-${service.clock.now().getTime()}`)
     service.clock.advance(1)
     await fail(orderId, 'wrong_pin')
     expect(await send()).not.toBe(first)
@@ -505,6 +505,15 @@ describe('the merchant’s brand', () => {
     expect(text).toContain('<a class="help" href="mailto:care@chaipoint.example">Help</a>')
     await service.db.query("update merchants set brand_support = '+91 98765 43210' where mid = $1", [mid])
     expect((await get(page)).text).toContain('<a class="help" href="tel:+919876543210">Help</a>')
+  })
+
+  it.each([
+    ['चाय की दुकान', 'चाकी'],
+    ['Ola (2020)', 'O2'],
+    ['🍵🍵', '🍵'],
+  ])('shows for the name %s the initials %s', async (name, initials) => {
+    const { text } = await get((await newOrder({}, name)).page)
+    expect(text).toContain(`<span class="logo" aria-hidden="true">${initials}</span>`)
   })
 
   it('previews a shared link by the merchant’s name, without the amount', async () => {
