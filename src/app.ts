@@ -23,7 +23,7 @@ import type { Services } from './services.ts'
  *  7. the body: size, form or JSON (input); for a notification, its signature replaces step 5 (acquirers/notification)
  *  8. the time limit for the response (time-limits)
  *  9. the fields (the operation's schema)
- * 10. authorization: the merchant or partner to which the key belongs (authorize)
+ * 10. authorization: the merchant or partner to which the key belongs, and the key's rights (authorize)
  * 11. the operation: rules without SQL, then one statement
  * 12. the response: envelope and headers (envelope, operation)
  * 13. metrics and the log line (request-log)

@@ -130,13 +130,13 @@ export const invalidHttp = () =>
   new Failure('invalid_http', 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.')
 
 /**
- * 401: the same text for a missing, malformed, unknown, wrong or revoked credential, so that the text does not reveal
- * the reason.
+ * 401: the same text for a missing, malformed, unknown, wrong, revoked or expired credential, so that the text does not
+ * reveal the reason.
  */
 export const unauthorized = () =>
   new Failure(
     'invalid_credentials',
-    'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
+    'The credentials are missing, malformed, unknown, wrong, revoked or expired. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
   )
 
 /** 403: the same text whether or not the other merchant or partner exists. */
@@ -146,9 +146,9 @@ export const forbidden = () =>
     'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
   )
 
-/** 403 for the merchant's own key without the right to refund. The text names the missing right. */
-export const mayNotRefund = () =>
-  new Failure('key_lacks_right', 'This key has no right to refund. Ask the operator for a key with that right.')
+/** 403 for a key of this merchant or partner without the right that the operation requires. */
+export const lacksRight = (right: string) =>
+  new Failure('key_lacks_right', `This key lacks the right '${right}'. Ask the operator for a key with this right.`)
 
 export const notFound = () => new Failure('url_not_found', 'This URL does not exist. Check its path.')
 

@@ -88,7 +88,7 @@ export const LIMITS = {
 
   /** Look-ups that every request needs: the API key, and whether a partner is linked to the merchant. */
   lookUps: {
-    /** A revoked key or a removed link must take effect on every instance within 5 s. */
+    /** A revoked or expired key or a removed link must take effect on every instance within 5 s. */
     cachedMs: 1_000,
     /**
      * Largest number of cached results, including the result "not found". The least recently used result is dropped

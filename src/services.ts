@@ -59,6 +59,7 @@ export function createServices(environment: Environment) {
     limits: limits.acquirers,
     elapsedMs,
   })
+  const accessKeys = createAccessKeys(pools.keys)
   return {
     ...base,
     ...clients,
@@ -74,7 +75,7 @@ export function createServices(environment: Environment) {
     statusChecks: createStatusChecks(pools.reports),
     waiting: createWaiting(pools.due, statusCheckRulesOf),
     lists: createLists(pools),
-    findKey: cached(createAccessKeys(pools.keys).find, limits.lookUps, elapsedMs),
+    findKey: cached((publicKey: string) => accessKeys.find(publicKey, now()), limits.lookUps, elapsedMs),
     // Uses the pool for jobs, so that no look-up of a key waits for the write.
     noteUse: createAccessKeys(pools.due).noteUse,
     isLinked: cached(createPartners(pools.keys).isLinked, limits.lookUps, elapsedMs),

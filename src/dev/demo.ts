@@ -9,6 +9,7 @@ import { checkLogo } from '../gateway/tenants/logo.ts'
 import { saveLogo } from '../gateway/tenants/logos.ts'
 import { createMerchants } from '../gateway/tenants/merchants.ts'
 import { createPartners } from '../gateway/tenants/partners.ts'
+import { RIGHTS } from '../platform/rights.ts'
 import { drawCup } from './demo-logo.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
@@ -45,8 +46,9 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await makeOrder(client, now)
     const stored = readStored(file)
     if (stored && (await hasKeys(client, stored))) return stored
-    const merchantKey = await makeKey(client, { owner: { mid: MID }, mayRefund: true, now })
-    const demo = { mid: MID, pid: PID, merchantKey, partnerKey: await makeKey(client, { owner: { pid: PID }, now }) }
+    const merchantKey = await makeKey(client, { owner: { mid: MID }, rights: RIGHTS, now })
+    const partnerKey = await makeKey(client, { owner: { pid: PID }, rights: ['list'], now })
+    const demo = { mid: MID, pid: PID, merchantKey, partnerKey }
     writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     return demo
   })
@@ -110,7 +112,7 @@ async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   )
 }
 
-async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'mayRefund' | 'now'>): Promise<KeyPair> {
+async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'rights' | 'now'>): Promise<KeyPair> {
   const { publicKey, secretKey } = mintKeyPair()
   await createAccessKeys(client).add({ publicKey, secretHash: hashSecret(secretKey), label: 'demo', ...key })
   return { publicKey, secretKey }

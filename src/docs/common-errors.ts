@@ -9,6 +9,7 @@ import {
   invalidBody,
   invalidHttp,
   invalidUrl,
+  lacksRight,
   methodNotAllowed,
   notFound,
   payloadTooLarge,
@@ -25,22 +26,20 @@ import type { Described } from '../platform/http/operation.ts'
 
 const unreadableBody = () => invalidBody('The body must be one JSON object in UTF-8')
 
-/** Errors that all operations for a kind of caller have in common. An operation may have further errors. */
-export const COMMON_ERRORS: Record<Described['access'], readonly Failure[]> = {
-  key: [
-    unreadableBody(),
+/** Returns the errors that all operations with this access have in common. An operation may have further errors. */
+export function commonErrors(access: Described['access']): readonly Failure[] {
+  if (access === 'anyone') return []
+  const errors = [unreadableBody(), payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()]
+  if (access === 'signature') return errors
+  return [
     unauthorized(),
     forbidden(),
-    payloadTooLarge(LIMITS.body.bytes),
+    lacksRight(access),
     unsupportedMediaType(),
-    bodyEncoded(),
     tooManyRequests(1_000, 1),
     tooManyInvalidCredentials(LIMITS.rates.wrongSecrets, 60),
-    internalError(),
-    unavailable(),
-  ],
-  signature: [unreadableBody(), payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
-  anyone: [],
+    ...errors,
+  ]
 }
 
 /** Errors that any path returns for a request that is not valid HTTP. */

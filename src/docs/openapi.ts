@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { notFound } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described, DescribedWebhook } from '../platform/http/operation.ts'
-import { COMMON_ERRORS } from './common-errors.ts'
+import { commonErrors } from './common-errors.ts'
 import { refTo, toFormSchema, toJsonBodySchema, toMessageSchemas } from './json-schema.ts'
 import { HEADERS, REQUEST_ID_EXAMPLE, responsesOf } from './responses.ts'
 
@@ -28,7 +28,6 @@ export function openApiDocument({ publicUrl, operations: declared, webhooks }: D
     openapi: '3.1.0',
     info: { title: 'UPI payments', version: '1.0.0', description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl }],
-    security: [{ basic: [] }],
     tags: [...TAGS.filter((tag) => operations.some((operation) => operation.tag === tag.name)), WEBHOOK_TAG],
     paths: Object.fromEntries(operations.map((operation) => [templateOf(operation), pathItem(operation)])),
     webhooks: Object.fromEntries(webhooks.map((webhook) => [webhook.type, webhookItem(webhook)])),
@@ -62,10 +61,10 @@ const ErrorResponse = z.strictObject({
 
 const ERROR = { named: { ErrorResponse }, schema: ErrorResponse, example: fail(notFound()) }
 
-const SECURITY: Record<Described['access'], object> = {
-  key: {},
-  signature: { security: [{ acquirerSignature: [] }] },
-  anyone: { security: [] },
+/** The names in the list of `basic` are roles in OpenAPI 3.1, here the right that the key must have. */
+function securityOf(access: Described['access']): object[] {
+  if (access === 'anyone') return []
+  return access === 'signature' ? [{ acquirerSignature: [] }] : [{ basic: [access] }]
 }
 
 /** Converts a route's path to OpenAPI notation: `/pay/:orderId` becomes `/pay/{orderId}`. */
@@ -96,15 +95,16 @@ function pathItem(operation: Described) {
   const headerParameters = headers.map(({ name, description, pattern, example }) => {
     return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source }, example }
   })
+  const needsKey = access !== 'anyone' && access !== 'signature'
   const described = {
     operationId: name,
     tags: [tag],
     summary,
-    description,
-    ...SECURITY[access],
+    description: needsKey ? `${description} Requires a key with the right \`${access}\`.` : description,
+    security: securityOf(access),
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(response, [...errors, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
+    responses: responsesOf(response, [...errors, ...commonErrors(access)], { challenges: needsKey }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }

@@ -39,8 +39,8 @@ function errorCode(codes: readonly ErrorCode[]) {
 /** Meaning of each HTTP status, which is the same for all operations. */
 const MEANING: Record<string, string> = {
   400: 'The body or a field is invalid. `msg` names every invalid field.',
-  401: 'The credentials are missing, malformed, unknown, wrong or revoked.',
-  403: 'The key is valid, but not for this `mid` or `pid` or not for refunds, or the merchant is disabled.',
+  401: 'The credentials are missing, malformed, unknown, wrong, revoked or expired.',
+  403: 'The key is valid, but not for this `mid` or `pid` or this operation, or the merchant is disabled.',
   404: 'The order, refund or address does not exist.',
   409: 'The request conflicts with the stored order or refund.',
   410: 'The payment is paid, cancelled or expired, or the merchant is disabled.',

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { openAccounts } from '../../src/gateway/acquirers/stored-accounts.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../../src/gateway/tenants/acquirer-accounts.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure } from '../support/cashfree-schema.ts'
 import { asRole } from '../support/database-url.ts'
@@ -69,7 +70,7 @@ async function newMerchantOf(account: Account) {
     acquirerMerchantId: unique('CF'),
     payees: ['cf.demo*@icici'],
   })
-  return { mid, key: await newKey(service.db, { mid }, true) }
+  return { mid, key: await newKey(service.db, { mid }, RIGHTS) }
 }
 
 type Merchant = Awaited<ReturnType<typeof newMerchantOf>>

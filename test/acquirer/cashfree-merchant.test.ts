@@ -1,4 +1,5 @@
 import { afterAll, expect, it } from 'vitest'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { toIstDay } from '../../src/platform/time.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { reconEvent, serveRecon } from '../support/cashfree-recon.ts'
@@ -26,7 +27,7 @@ const commands = () => {
 
 it("reconcile balances a Cashfree merchant's payment, partial refund and settlement", async () => {
   const { mid } = await newCashfreeMerchant(service)
-  const key = await newKey(service.db, { mid }, true)
+  const key = await newKey(service.db, { mid }, RIGHTS)
   await newWebhook(service.db, { mid, url: `${receiver.url}/hook` }, service.clock.now())
 
   const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure } from '../support/cashfree-schema.ts'
@@ -110,7 +111,7 @@ async function paidOrder() {
     acquirerMerchantId: unique('CF'),
     payees: ['cf.demo*@icici'],
   })
-  const merchant = { mid, key: await newKey(service.db, { mid }, true) }
+  const merchant = { mid, key: await newKey(service.db, { mid }, RIGHTS) }
   const orderId = await createOrder(service, merchant)
   return { merchant, orderId, pay: () => bank.pay(orderId) }
 }

@@ -1,4 +1,5 @@
 import { afterAll, expect, it } from 'vitest'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { startFakePhonepe } from '../support/phonepe-bank.ts'
@@ -38,7 +39,7 @@ async function newMerchantByHand() {
   const names = ['--name', 'Chai Point', '--vpa', 'chaipoint@examplebank', '--mcc', '5814']
   const { mid } = await json('merchants', 'add', ...names, ...of('CHAI', 'DEMOMERCHANTONLINE@ybl').slice(2))
   await newWebhook(service.db, { mid, url: `${receiver.url}/${mid}` }, service.clock.now())
-  return { mid, key: await newKey(service.db, { mid }, true) }
+  return { mid, key: await newKey(service.db, { mid }, RIGHTS) }
 }
 
 const notified = (mid: string) => receiver.to(`/${mid}`).map(({ body }) => JSON.parse(body).type)

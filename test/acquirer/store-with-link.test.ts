@@ -6,6 +6,7 @@ import { createIntent } from '../../src/gateway/payments/create.ts'
 import { createIntents, type Intents } from '../../src/gateway/payments/intents.ts'
 import type { Merchant } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { testPool } from '../support/database.ts'
 import { intercept } from '../support/late-changes.ts'
 import { intentFields, newMerchant, startService, type TestService, unique } from '../support/service.ts'
@@ -65,7 +66,10 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
   const store = (using: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>) =>
     createIntent(
       'createPaymentIntent',
-      { body, headers, caller: { kind: 'merchant', merchant } } as never,
+      {
+        ...{ body, headers, caller: { kind: 'merchant', merchant, rights: RIGHTS } },
+        routeOptions: { config: { access: 'create' } },
+      } as never,
       {} as never,
       {
         intents: using,

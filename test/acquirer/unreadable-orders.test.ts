@@ -6,6 +6,7 @@ import { createReports } from '../../src/gateway/payments/reports.ts'
 import { createStatusChecks } from '../../src/gateway/payments/status-checks.ts'
 import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { opsOn } from '../support/ops.ts'
 import { runAllPendingJobs, runPendingJobs } from '../support/pending-jobs.ts'
 import { form, post, REFUND, STATUS } from '../support/service.ts'
@@ -197,7 +198,7 @@ it('the service shows, finds and refunds an order that was paid without a bank r
   const again = await ops('confirm', '--order-id', order.orderId, '--utr', reference, '--amount', '200')
   expect(again.stdout).toContain('was already paid')
   const refund = { mid: of.mid, order_id: order.orderId, refund_id: 'R1', note: 'returned' }
-  const key = await newKey(stage.service.db, of, true)
+  const key = await newKey(stage.service.db, of, RIGHTS)
   expect((await post(stage.service.app, REFUND, form(refund), key)).status).toBe(200)
 })
 

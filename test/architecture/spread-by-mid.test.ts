@@ -4,6 +4,7 @@ import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
 import { importDailyReport } from '../../src/gateway/payments/import-daily-report.ts'
 import { OPERATIONS } from '../../src/operations.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   addLogo,
@@ -106,7 +107,7 @@ async function driveEveryOperation() {
   })
   await as('refundPayment', async () => {
     const refund = { mid, order_id: orderId, refund_id: 'R1', note: 'Cold tea' }
-    const mayRefund = await newKey(db, { mid }, true)
+    const mayRefund = await newKey(db, { mid }, RIGHTS)
     for (let i = 0; i < 2; i++) expect((await post(app, REFUND, refund, mayRefund)).status).toBe(200)
   })
   await as('simulated refund', async () => {

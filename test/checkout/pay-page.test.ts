@@ -5,6 +5,7 @@ import { createExceptions } from '../../src/gateway/payments/read-exceptions.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   CANCEL,
@@ -666,7 +667,7 @@ describe('a refund in the sandbox', () => {
   async function newRefund(name = 'Chai Point') {
     const { mid, orderId, page } = await newOrder({}, name, sandbox)
     await notify(sandbox, notification(orderId))
-    const [refund_id, key] = [unique('R'), await newKey(sandbox.db, { mid }, true)]
+    const [refund_id, key] = [unique('R'), await newKey(sandbox.db, { mid }, RIGHTS)]
     const send = async (fields: Record<string, string>) =>
       (await post(sandbox.app, REFUND, { mid, order_id: orderId, note: 'Cold tea', ...fields }, key)).status
     expect(await send({ refund_id, amount: '50' })).toBe(200)
@@ -746,7 +747,7 @@ describe('a refund in the sandbox', () => {
   it('cannot be completed from the pay page outside a sandbox', async () => {
     const { mid, orderId, page } = await newOrder()
     await notify(service, notification(orderId))
-    const key = await newKey(service.db, { mid }, true)
+    const key = await newKey(service.db, { mid }, RIGHTS)
     const fields = { mid, order_id: orderId, refund_id: 'R1', note: 'Cold tea' }
     expect((await post(service.app, REFUND, fields, key)).status).toBe(200)
     expect((await get(page)).text).not.toMatch(/<form|refund_id/)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { hashSecret } from '../../src/gateway/tenants/credentials.ts'
+import { toIstDay } from '../../src/platform/time.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'
@@ -273,6 +274,8 @@ describe('partners', () => {
 })
 
 describe('keys', () => {
+  const USUAL = ['create', 'status', 'cancel', 'list']
+
   it('keys create prints the secret once and stores only the secret’s hash', async () => {
     const mid = await newMerchant()
     const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
@@ -286,29 +289,101 @@ describe('keys', () => {
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed).toEqual([
       {
-        ...{ publicKey, mid, pid: null, label: 'shop', mayRefund: false },
+        ...{ publicKey, mid, pid: null, label: 'shop', rights: USUAL, expiresOn: null },
         ...{ createdAt: expect.any(String), lastUsedOn: null, revokedAt: null },
       },
     ])
     expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*not shown again/)
   })
 
-  it('keys create gives the right to refund only with --may-refund and only to a merchant’s key', async () => {
+  it.each([
+    [[], USUAL],
+    [['--may-refund'], [...USUAL, 'refund']],
+    [['--rights', 'list'], ['list']],
+    [
+      ['--rights', 'refund,status,refund'],
+      ['status', 'refund'],
+    ],
+    [
+      ['--rights', 'status, create'],
+      ['create', 'status'],
+    ],
+    [
+      ['--rights', 'status', '--may-refund'],
+      ['status', 'refund'],
+    ],
+    [
+      ['--rights', 'create,status,cancel,list,refund'],
+      [...USUAL, 'refund'],
+    ],
+  ])('keys create with %j gives a merchant’s key the rights %j', async (flags, rights) => {
     const mid = await newMerchant()
-    const { publicKey } = await json('keys', 'create', '--mid', mid, '--may-refund')
-    await json('keys', 'create', '--mid', mid)
-    const rights = (await json('keys', 'list', '--mid', mid)).map((key: { mayRefund: boolean }) => key.mayRefund)
-    expect(rights).toEqual([true, false])
-    expect(
-      (await json('audit')).find((entry: { created?: object }) => JSON.stringify(entry).includes(publicKey)),
-    ).toMatchObject({
-      arguments: { mid, mayRefund: true },
+    const created = await json('keys', 'create', '--mid', mid, ...flags)
+    expect(created.rights).toEqual(rights)
+    expect(await json('keys', 'list', '--mid', mid)).toMatchObject([{ publicKey: created.publicKey, rights }])
+  })
+
+  it('keys create gives a partner’s key only the right to list', async () => {
+    const { pid } = await json('partners', 'add', '--pid', unique('P'), '--name', 'Acme')
+    expect((await json('keys', 'create', '--pid', pid)).rights).toEqual(['list'])
+    expect((await json('keys', 'create', '--pid', pid, '--rights', 'list')).rights).toEqual(['list'])
+    for (const flags of [['--may-refund'], ['--rights', 'list,status'], ['--rights', 'refund']]) {
+      const { code, stderr } = await ops('keys', 'create', '--pid', pid, ...flags)
+      expect([code, stderr.split('\n')[0]]).toEqual([
+        2,
+        'ops: the key of a partner has only the right list: omit --rights and --may-refund',
+      ])
+    }
+  })
+
+  it('keys create stores rights and the last day of a key, and the audit names both', async () => {
+    const mid = await newMerchant()
+    const flags = ['--rights', 'create,status', '--may-refund', '--expires-on', '31-03-2099', '--label', 'till 3']
+    const { publicKey, expiresOn } = await json('keys', 'create', '--mid', mid, ...flags)
+    expect(expiresOn).toBe('2099-03-31')
+    expect((await ops('keys', 'list', '--mid', mid)).stdout).toMatch(/till 3 +create status refund +2099-03-31/)
+    const audited = await json('audit', '--mid', mid)
+    expect(audited.find((entry: object) => JSON.stringify(entry).includes(publicKey))).toMatchObject({
+      arguments: { rights: 'create,status', mayRefund: true, expiresOn: '31-03-2099' },
     })
-    const { code, stderr } = await ops('keys', 'create', '--pid', 'P1', '--may-refund')
-    expect([code, stderr.split('\n')[0]]).toEqual([
-      2,
-      'ops: --may-refund requires --mid: only merchants refund payments',
-    ])
+  })
+
+  it.each([
+    ['--rights', '', 'must be a comma-separated list of create, status, cancel, list, refund'],
+    ['--rights', 'create,,status', 'must be a comma-separated list of create, status, cancel, list, refund'],
+    ['--rights', 'read', 'must be a comma-separated list of create, status, cancel, list, refund'],
+    ['--expires-on', '2027-02-29', 'must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'],
+  ])('keys create rejects %s with the value %j', async (flag, value, rule) => {
+    const { code, stderr } = await ops('keys', 'create', '--mid', 'M1', `${flag}=${value}`)
+    expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${flag} ${rule}`])
+  })
+
+  it('keys create and rotate reject a last day in the past and accept the current day', async () => {
+    const mid = await newMerchant()
+    const yesterday = toIstDay(new Date(Date.now() - 24 * 60 * 60_000))
+    const { publicKey } = await json('keys', 'create', '--mid', mid, '--expires-on', toIstDay(new Date()))
+    for (const command of [
+      ['create', '--mid', mid],
+      ['rotate', '--public-key', publicKey],
+    ]) {
+      expect(await ops('keys', ...command, '--expires-on', yesterday)).toEqual(
+        fault('--expires-on is in the past: give the last day (IST) on which the key is valid'),
+      )
+    }
+  })
+
+  it('keys rotate keeps the rights of a key, but not its expiry', async () => {
+    const mid = await newMerchant()
+    const old = await json('keys', 'create', '--mid', mid, '--rights', 'status,list', '--expires-on', '2099-03-31')
+    const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
+    expect(await json(...rotate)).toMatchObject({ rights: ['status', 'list'], expiresOn: null })
+    expect((await ops(...rotate)).stdout).toContain(
+      `The old key remains valid until the end of 2099-03-31 (IST) or until you revoke it: ops keys revoke --public-key ${old.publicKey}`,
+    )
+    expect(await json(...rotate, '--expires-on', '2099-04-30')).toMatchObject({
+      rights: ['status', 'list'],
+      expiresOn: '2099-04-30',
+    })
   })
 
   it('keys rotate copies merchant or partner, rights and label from the old key, which stays valid until an operator revokes the old key', async () => {
@@ -318,7 +393,7 @@ describe('keys', () => {
     const created = await json(...rotate)
     expect(created).toEqual({
       ...{ publicKey: expect.stringMatching(/^pk_/), secretKey: expect.stringMatching(/^sk_/), mid, pid: null },
-      ...{ label: 'web shop', mayRefund: true, createdAt: expect.any(String) },
+      ...{ label: 'web shop', rights: [...USUAL, 'refund'], expiresOn: null, createdAt: expect.any(String) },
     })
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed.map(({ publicKey, revokedAt }: Record<string, unknown>) => [publicKey, revokedAt])).toEqual([
@@ -326,7 +401,7 @@ describe('keys', () => {
       [created.publicKey, null],
     ])
     const { stdout } = await ops(...rotate, '--label', 'new')
-    expect(stdout).toMatch(/^mayRefund +true$/m)
+    expect(stdout).toMatch(/^rights +create status cancel list refund$/m)
     expect(stdout).toMatch(/^label +new$/m)
     expect(stdout).toMatch(
       new RegExp(
@@ -346,16 +421,18 @@ describe('keys', () => {
     expect(await json('keys', 'rotate', '--public-key', ofPartner.publicKey)).toMatchObject({
       mid: null,
       pid,
-      mayRefund: false,
+      rights: ['list'],
     })
   })
 
-  it('keys rotate rejects an unknown or revoked API key', async () => {
-    const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
-    await json('keys', 'revoke', '--public-key', publicKey)
-    for (const one of [publicKey, 'pk_none']) {
+  it('keys rotate rejects an unknown, revoked or expired API key', async () => {
+    const mid = await newMerchant()
+    const [revoked, expired] = [await json('keys', 'create', '--mid', mid), await json('keys', 'create', '--mid', mid)]
+    await json('keys', 'revoke', '--public-key', revoked.publicKey)
+    await db.query(`update access_keys set expires_on = '2026-01-01' where public_key = $1`, [expired.publicKey])
+    for (const one of [revoked.publicKey, expired.publicKey, 'pk_none']) {
       expect(await ops('keys', 'rotate', '--public-key', one)).toEqual(
-        fault('the public key does not exist or is revoked: see ops keys list'),
+        fault('the public key does not exist, is revoked or has expired: see ops keys list'),
       )
     }
   })

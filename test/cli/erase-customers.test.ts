@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readIdempotency } from '../../src/gateway/payments/create.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { opsOn, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import {
@@ -123,7 +124,7 @@ describe('payments forget-customers', () => {
 
   it('payments forget-customers empties refund notes, including later notes, and leaves refund retries idempotent', async () => {
     const merchant = await newMerchant(service.db)
-    const key = await newKey(service.db, merchant, true)
+    const key = await newKey(service.db, merchant, RIGHTS)
     const [mine, other] = ['9812340001', '9812340002']
     const notes = async () =>
       (await service.db.query('select note from refunds where mid = $1 order by refund_id', [merchant.mid])).rows.map(

@@ -1,6 +1,7 @@
 import { text as readAll } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
+import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
 import { type Result, toOutput } from '../../src/operator/cli/output.ts'
 import { todayCommands } from '../../src/operator/cli/today.ts'
 import { writeJson } from '../../src/operator/cli/write-json.ts'
@@ -8,7 +9,16 @@ import { writeText } from '../../src/operator/cli/write-text.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
-import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import {
+  CREATE,
+  intentFields,
+  newKey,
+  newMerchant,
+  newPartner,
+  post,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 
 const CANCEL = '/v1/payments/cancelPayment'
 
@@ -61,6 +71,7 @@ describe('ops today', () => {
       warnings: [],
       settlementImport: null,
       arrivals: [],
+      expiringKeys: [],
       balance: {
         ...{ from: '2026-03-27', to: '2026-03-30', balances: true, differences: 0, openExceptions: 0 },
         ...{ carriedForward: '0.00', open: { count: 0, owed: '0.00', oldest: null } },
@@ -220,6 +231,25 @@ describe('ops today', () => {
     ]) {
       expect(text).toContain(line)
     }
+  })
+
+  it('ops today lists the valid keys that expire within 14 days, the earliest first', async () => {
+    const { db } = await createTestDatabase()
+    const [{ mid }, { pid }] = [await newMerchant(db), await newPartner(db)]
+    const keyOf = async (owner: { mid: string } | { pid: string }, lastDay?: string) =>
+      (await newKey(db, owner, ['list'], lastDay)).publicKey
+    service.clock.set('2026-04-03T18:30:00.000Z')
+    expect(await run([], db)).not.toContain('API keys')
+    const [last, first] = [await keyOf({ mid }, '2026-04-18'), await keyOf({ pid }, '2026-04-04')]
+    for (const day of ['2026-04-03', '2026-04-19', undefined]) await keyOf({ mid }, day)
+    await createAccessKeys(db).revoke(await keyOf({ mid }, '2026-04-10'), new Date())
+    expect((await run(['--json'], db)).expiringKeys).toMatchObject([
+      { publicKey: first, mid: null, pid, expiresOn: '2026-04-04' },
+      { publicKey: last, mid, pid: null, expiresOn: '2026-04-18' },
+    ])
+    expect(await run([], db)).toMatch(new RegExp(`API keys that expire within 14 days\n.*\n${first} .*\n${last} `))
+    for (let i = 0; i < 20; i++) await keyOf({ mid }, '2026-04-18')
+    expect(await run([], db)).toMatch(/^and 2 more: use --json to list all$/m)
   })
 
   it('ops today prints the open exceptions even if the sum of their amounts exceeds 2^53 paise', async () => {

@@ -67,14 +67,41 @@ test('ops migrate sends migrations and grants one statement at a time, because a
   await applyGrants(database.url)
 })
 
-test('an upgrade adds duplicate payments to the amounts that closed months carry forward', async () => {
+/** Creates a database with the migrations before `next`, such as `0009`. */
+async function createEarlierDatabase(next: string) {
   const database = await createTestDatabase({ empty: true })
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
-  for (const name of ALL.filter((one) => one < '0009'))
+  for (const name of ALL.filter((one) => one < next))
     copyFileSync(join(FOLDER, `${name}.sql`), join(folder, `${name}.sql`))
   await migrate(database.url, { folder })
   const pool = new pg.Pool({ connectionString: database.url, max: 1 })
   onTestFinished(() => pool.end())
+  return { database, pool }
+}
+
+test('an upgrade gives existing keys the rights that they had, and earlier instances still read the right to refund', async () => {
+  const { database, pool } = await createEarlierDatabase('0012')
+  await pool.query(`
+    insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
+    values ('M1', 'Chai Point', 'chai@examplebank', '5814', 'link', '2026-01-01');
+    insert into partners (pid, name, created_at) values ('P1', 'Acme', '2026-01-01');
+    insert into access_keys (public_key, secret_hash, mid, pid, may_refund, created_at)
+    values ('pk_1', sha256('1'), 'M1', null, false, '2026-01-01'), ('pk_2', sha256('2'), 'M1', null, true, '2026-01-01'),
+           ('pk_3', sha256('3'), null, 'P1', false, '2026-01-01')`)
+  await migrate(database.url)
+  const { rows } = await pool.query(
+    'select public_key, rights, expires_on, may_refund from access_keys order by public_key',
+  )
+  const USUAL = ['create', 'status', 'cancel', 'list']
+  expect(rows).toEqual([
+    { public_key: 'pk_1', rights: USUAL, expires_on: null, may_refund: false },
+    { public_key: 'pk_2', rights: [...USUAL, 'refund'], expires_on: null, may_refund: true },
+    { public_key: 'pk_3', rights: ['list'], expires_on: null, may_refund: false },
+  ])
+})
+
+test('an upgrade adds duplicate payments to the amounts that closed months carry forward', async () => {
+  const { database, pool } = await createEarlierDatabase('0009')
   await pool.query(`
     insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
     values ('M1', 'Chai Point', 'chai@examplebank', '5814', 'link', '2026-01-01'), ('M2', 'Tea', 'tea@examplebank', '5814', 'link', '2026-01-01');

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createPaymentHistory } from '../../src/books/reconciliation/payment-history.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import {
@@ -100,7 +101,7 @@ async function driveTheHotPath() {
   await as('failed attempt', async () =>
     ok(await notify(service, notification(failed, { status: 'FAIL', UTR: undefined }))),
   )
-  const mayRefund = await newKey(db, { mid }, true)
+  const mayRefund = await newKey(db, { mid }, RIGHTS)
   const refund = { mid, order_id: paid, refund_id: 'R1', note: 'Cold tea' }
   await as('refund', async () => {
     for (let i = 0; i < 2; i++) ok(await post(app, REFUND, refund, mayRefund))

@@ -194,7 +194,12 @@ describe('examples of the OpenAPI document', () => {
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
     expect((await post(service.app, path, wrong, merchantKey)).body).toEqual(shown('400'))
     expect((await post(service.app, path, wrong)).body).toEqual(shown('401'))
-    expect((await post(service.app, path, example(path, FORM), partnerKey)).body).toEqual(shown('403'))
+    const forbidden = POSTS[path]?.responses['403']?.content?.[JSON_TYPE]?.examples ?? {}
+    const listing = await newKey(service.db, { mid: 'DEMO_MERCHANT' }, ['list'])
+    for (const key of [partnerKey, listing]) {
+      const { body } = await post(service.app, path, example(path, FORM), key)
+      expect(body).toEqual(forbidden[body.msg]?.value)
+    }
     expect(shown('409')).toEqual(errorResponse(409, 'Order ID already exists'))
   })
 })

@@ -141,7 +141,7 @@ describe('the operator manual', () => {
     }
     const { rows } = await client.query('select public_key, revoked_at is not null as revoked from access_keys')
     expect(rows.filter(({ revoked }) => revoked)).toEqual([{ public_key: oldKey, revoked: true }])
-    expect(rows).toHaveLength(3)
+    expect(rows).toHaveLength(5)
     expect(receiver.types).toEqual(['ping'])
     const deliveries = await client.query('select due_at is not null as "isRedelivered" from webhook_deliveries')
     expect(deliveries.rows).toEqual([{ isRedelivered: true }])

@@ -81,7 +81,7 @@ describe.concurrent.each(SAMPLES)('the quickstart sample in $name', { timeout: T
       const demo = await startDemoService()
       const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
       expect(code).toBe(1)
-      expect(stdout + stderr).toContain('unknown, wrong or revoked')
+      expect(stdout + stderr).toContain('unknown, wrong, revoked or expired')
       expect([...demo.calls]).toEqual([['createOrderRequest', 1]])
       expect(await orders(demo)).toEqual([])
     },

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { BALANCER_ERRORS, COMMON_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from '../../src/docs/common-errors.ts'
+import { BALANCER_ERRORS, commonErrors, HTTP_ERRORS, ROUTING_ERRORS } from '../../src/docs/common-errors.ts'
 import { ERROR_CODES, type ErrorCode, type Failure } from '../../src/errors.ts'
 import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
@@ -11,7 +11,7 @@ import { basic, CREATE, intentFields, newMerchant, newPartner, post, startServic
 
 const operations = Object.values(OPERATIONS).flat()
 const documented: readonly Failure[] = [
-  ...operations.flatMap(({ access, errors }) => [...errors, ...COMMON_ERRORS[access]]),
+  ...operations.flatMap(({ access, errors }) => [...errors, ...commonErrors(access)]),
   ...HTTP_ERRORS,
   ...ROUTING_ERRORS,
   ...BALANCER_ERRORS,
@@ -89,7 +89,7 @@ describe('the error codes', () => {
     for (const operation of operations) {
       const responses = documentOf(operation)
       const codesOf = (status: string) => responses[status]?.headers?.['x-error-code']?.schema.enum ?? []
-      for (const { code, statusCode } of [...operation.errors, ...COMMON_ERRORS[operation.access]]) {
+      for (const { code, statusCode } of [...operation.errors, ...commonErrors(operation.access)]) {
         expect(codesOf(String(statusCode)), `${operation.name} ${statusCode}`).toContain(code)
       }
       for (const [status, { headers }] of Object.entries(responses).filter(([status]) => status >= '400')) {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
@@ -103,7 +104,7 @@ describe('a payment of ₹5,00,000', () => {
   it('the service processes a payment of ₹5,00,000 in all steps: intent, QR, webhook, list, refund and settlement', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000 })
     const { mid, key } = merchant
-    const refunder = await newKey(service.db, { mid }, true)
+    const refunder = await newKey(service.db, { mid }, RIGHTS)
     const { endpointId } = await newWebhook(
       service.db,
       { mid, url: 'https://shop.example/webhooks' },

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { postJson } from '../support/inject.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
@@ -18,7 +19,7 @@ import {
 
 const service = await startService({ asServiceRole: true })
 const { mid, key: plainKey } = await newMerchant(service.db)
-const key = await newKey(service.db, { mid }, true)
+const key = await newKey(service.db, { mid }, RIGHTS)
 
 /** A paid order of ₹200, with its ids and its payment's UTR. */
 async function paidOrder() {
@@ -99,7 +100,7 @@ describe('refundPayment with valid fields', () => {
 
   it('accepts paise from a merchant with the input setting `shop`, and refunds the whole remaining amount in paise for any merchant', async () => {
     const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
-    const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
+    const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, RIGHTS)
     const order = { mid: pluginMerchant.mid, order_id: 'S1', note }
     const orderId = await createOrder(service, pluginMerchant, { order_id: 'S1', amount: '588.82' })
     await reportPayment(service, orderId, { amount: 588.82 })
@@ -181,7 +182,7 @@ describe('refundPayment with 400', () => {
   it('refundPayment rejects an empty amount, and refunds the whole remaining amount only if the amount is absent', async () => {
     const { order_id, orderId } = await paidOrder()
     const pluginMerchant = await newMerchant(service.db, { input: 'shop' })
-    const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, true)
+    const pluginKey = await newKey(service.db, { mid: pluginMerchant.mid }, RIGHTS)
     const whole = 'amount must be a whole number from 1 to 500000'
     const paise = 'amount must be rupees from 0.01 to 500000.00 with at most two decimals, such as 88.82'
     for (const amount of ['', ' ', null]) {
@@ -202,7 +203,7 @@ describe('refundPayment with 403', () => {
   it('refundPayment returns the same instructions for a key without the right to refund, whether or not the order is known', async () => {
     const { order_id } = await paidOrder()
     for (const requested of [order_id, 'no-such-order']) {
-      const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
+      const msg = "This key lacks the right 'refund'. Ask the operator for a key with this right."
       await expectRejection(requestRefund({ order_id: requested, refund_id: 'R1' }, plainKey), 403, msg)
     }
   })
@@ -213,11 +214,11 @@ describe('refundPayment with 403', () => {
     const partner = await newPartner(service.db, mid)
     const msg =
       'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.'
-    for (const by of [other.key, await newKey(service.db, { mid: other.mid }, true), partner.key]) {
+    for (const by of [other.key, await newKey(service.db, { mid: other.mid }, RIGHTS), partner.key]) {
       await expectRejection(requestRefund({ order_id, refund_id: 'R1' }, by), 403, msg)
     }
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
-    const late = await newKey(service.db, { mid: other.mid }, true)
+    const late = await newKey(service.db, { mid: other.mid }, RIGHTS)
     await expectRejection(
       post(service.app, REFUND, { mid: other.mid, order_id, refund_id: 'R1', note }, late),
       403,

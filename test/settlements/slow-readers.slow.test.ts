@@ -14,6 +14,7 @@ import {
   form,
   type Key,
   LIST,
+  newKey,
   newMerchant,
   newPartner,
   OWN_TRANSACTIONS,
@@ -26,6 +27,8 @@ import { startTcpProxy } from '../support/tcp-proxy.ts'
 /** More rows than the socket buffers can contain, so that the list is never finished while its reader stalls. */
 const LONG_LIST_ROWS = 100_000
 const LONG_LIST = { s_date: '01-02-2026', e_date: '28-02-2026' }
+/** The IST day on which the key of a list expires. */
+const LAST_DAY = '2026-03-31'
 const SHORT_LIST = { s_date: '01-01-2026', e_date: '31-01-2026' }
 /** Access is checked again much sooner; the rest of the time allows for a busy machine. */
 const KNOWN_WITHIN_MS = 10_000
@@ -48,21 +51,23 @@ const NEVER = new AbortController().signal
 type Partner = { pid: string; key: Key }
 
 let service: TestService
+/** Another instance of the service on the same database. */
+let other: TestService
 let mid: string
 const open: IncomingMessage[] = []
 
 beforeAll(async () => {
-  service = await startService({
-    limits: {
-      database: { connectTimeoutMs: 700 },
-      lists: {
-        readerWindowMs: READER_WINDOW_MS,
-        readerCheckIntervalMs: READER_CHECK_MS,
-        slowestReaderBytesPerSecond: SLOWEST_BYTES_PER_SECOND,
-      },
+  const limits = {
+    database: { connectTimeoutMs: 700 },
+    lists: {
+      readerWindowMs: READER_WINDOW_MS,
+      readerCheckIntervalMs: READER_CHECK_MS,
+      slowestReaderBytesPerSecond: SLOWEST_BYTES_PER_SECOND,
     },
-  })
-  await service.app.listen({ host: '127.0.0.1', port: 0 })
+  }
+  service = await startService({ limits })
+  other = await startService({ limits, replicated: { url: service.databaseUrl } })
+  for (const { app } of [service, other]) await app.listen({ host: '127.0.0.1', port: 0 })
   ;({ mid } = await newMerchant(service.db))
   await addLongList(service, mid)
 })
@@ -123,11 +128,11 @@ const listedRows = async (partner: Partner, days = LONG_LIST) => {
   return [status, body.data?.length]
 }
 
-/** Returns the number of list connections in use or waited for. */
-const heldOrWaited = () => {
-  const { totalCount, idleCount, waitingCount } = service.pools.lists
-  return totalCount - idleCount + waitingCount
-}
+/** Returns the number of list connections in use or waited for, of both instances. */
+const heldOrWaited = () =>
+  [service, other]
+    .map(({ pools: { lists } }) => lists.totalCount - lists.idleCount + lists.waitingCount)
+    .reduce((sum, one) => sum + one)
 
 const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: KNOWN_WITHIN_MS, interval: 20 })
 
@@ -238,22 +243,34 @@ describe('a long list in progress', () => {
   it.each<[string, (partner: Partner) => Promise<unknown>]>([
     ['the list’s partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
     ['the list’s key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
-  ])('cuts off a long list in progress and frees the list’s connection when %s', async (_what, forbid) => {
-    stopLooks()
-    const partner = await newPartner(service.db, mid)
-    const response = await send(partner, LONG_LIST)
-    expect(response.statusCode).toBe(200)
-    await forbid(partner)
-    // One check fewer than a window contains, so that the list is not cut off for slow reading. Together the checks outlast the
-    // cache of links and keys.
-    for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
-      await pass(1)
-      await sleep(PAUSE_MS)
-    }
-    vi.useRealTimers()
-    await freed()
-    await expect(readAll(response)).rejects.toThrow('aborted')
-  })
+    [
+      'the list’s key expires',
+      async () => {
+        for (const { clock } of [service, other]) clock.set(`${LAST_DAY}T18:30:00.000Z`)
+      },
+    ],
+  ])(
+    'every instance cuts off a long list in progress and frees the list’s connection when %s',
+    async (_what, forbid) => {
+      stopLooks()
+      for (const { clock } of [service, other]) clock.set(`${LAST_DAY}T18:29:59.000Z`)
+      const { pid } = await newPartner(service.db, mid)
+      const partner = { pid, key: await newKey(service.db, { pid }, ['list'], LAST_DAY) }
+      const at = { service: other, mid, path: LIST }
+      const responses = [await send(partner, LONG_LIST), await send(partner, LONG_LIST, at)]
+      for (const { statusCode } of responses) expect(statusCode).toBe(200)
+      await forbid(partner)
+      // One check fewer than a window contains, so that the list is not cut off for slow reading. Together the checks outlast the
+      // cache of links and keys.
+      for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
+        await pass(1)
+        await sleep(PAUSE_MS)
+      }
+      vi.useRealTimers()
+      await freed()
+      for (const response of responses) await expect(readAll(response)).rejects.toThrow('aborted')
+    },
+  )
 
   it('cuts off a long list in progress when no data arrives from the database', async () => {
     const url = new URL(service.databaseUrl)

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { notification, notify } from './acquirer.ts'
 import { stopAtEnd } from './at-end.ts'
 import {
@@ -162,7 +163,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
   checkout.newPaidOrder = async (refunds) => {
     const { db, app, clock } = checkout.service
     const { mid } = await newMerchant(db)
-    const key = await newKey(db, { mid }, true)
+    const key = await newKey(db, { mid }, RIGHTS)
     const order = (await post(app, ORDER, intentFields(mid, { redirect_url: checkout.storeUrl }), key)).body.data
     await checkout.pay(order.orderId)
     for (let number = 1; number <= refunds; number++) {

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr } from './acquirer.ts'
 import { createOrder, reportPayment } from './orders.ts'
 import {
@@ -26,7 +27,7 @@ type Change = { orderId: string; send: () => Promise<HttpResponse>; isStored: ()
 export async function startChanges(limits: LimitChanges) {
   const service = await startService({ limits })
   const { mid } = await newMerchant(service.db)
-  const key = await newKey(service.db, { mid }, true)
+  const key = await newKey(service.db, { mid }, RIGHTS)
   const isFound = async (sql: string, values: unknown[]) => {
     const find = () => service.db.query(sql, values)
     // Tests that terminate the service's connections terminate this one too.

@@ -26,6 +26,8 @@ type Header = { $ref: string } | { required: boolean; schema: { enum: readonly s
 type Response = { headers?: Record<string, Header>; content?: Record<string, Media> }
 type Operation = {
   operationId: string
+  description: string
+  security: object[]
   requestBody: { content: Record<string, Media> }
   responses: Record<string, Response>
 }

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
+import { createAccessKeys, USUAL_RIGHTS } from '../../src/gateway/tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
 import { checkLogo, type Logo } from '../../src/gateway/tenants/logo.ts'
 import { saveLogo } from '../../src/gateway/tenants/logos.ts'
 import { createMerchants, type Merchant } from '../../src/gateway/tenants/merchants.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
+import type { Right } from '../../src/platform/rights.ts'
 import { logoOf } from './png.ts'
 
 export type Key = { publicKey: string; secretKey: string }
@@ -58,10 +59,15 @@ export async function newTenant(db: Database): Promise<Tenant> {
   return { merchant, partner: await newPartner(db, merchant.mid) }
 }
 
-export async function newKey(db: Database, owner: { mid: string } | { pid: string }, mayRefund = false): Promise<Key> {
+export async function newKey(
+  db: Database,
+  owner: { mid: string } | { pid: string },
+  rights: readonly Right[] = 'mid' in owner ? USUAL_RIGHTS : ['list'],
+  expiresOn?: string,
+): Promise<Key> {
   const pair = mintKeyPair()
   const secretHash = hashSecret(pair.secretKey)
-  const key = { publicKey: pair.publicKey, secretHash, owner, label: null, mayRefund, now: new Date() }
+  const key = { publicKey: pair.publicKey, secretHash, owner, label: null, rights, expiresOn, now: new Date() }
   await createAccessKeys(db).add(key)
   return pair
 }

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import {
   basic,
   CREATE,
@@ -19,7 +20,7 @@ import {
 
 const UNAUTHORIZED = errorResponse(
   401,
-  'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
+  'The credentials are missing, malformed, unknown, wrong, revoked or expired. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
 )
 const FORBIDDEN = errorResponse(
   403,
@@ -75,6 +76,7 @@ describe('invalid credentials', () => {
       secretHash: hashSecret(withColons.secretKey),
       owner: { mid },
       label: null,
+      rights: RIGHTS,
       now: new Date(),
     })
     expect((await post(service.app, CREATE, intentFields(mid), withColons)).status).toBe(200)
@@ -91,8 +93,8 @@ describe('secrets', () => {
     const { pid } = await newPartner(service.db)
     const insert = (owner: [string | null, string | null]) =>
       service.db.query(
-        `insert into access_keys (public_key, secret_hash, mid, pid, created_at)
-         values ('pk_both', sha256('x'), $1, $2, now())`,
+        `insert into access_keys (public_key, secret_hash, mid, pid, rights, created_at)
+         values ('pk_both', sha256('x'), $1, $2, '{list}', now())`,
         owner,
       )
     await expect(insert([mid, pid])).rejects.toThrow('access_keys_one_owner_check')

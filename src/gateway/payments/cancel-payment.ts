@@ -10,6 +10,7 @@ import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMEN
 export const cancelPayment = operation({
   path: '/v1/payments/cancelPayment',
   tag: 'Merchant',
+  access: 'cancel',
   summary: 'Cancel a payment',
   description:
     'Closes an unpaid order. Cancel the first order before you create a second one for the same purchase, otherwise your ' +
@@ -21,15 +22,15 @@ export const cancelPayment = operation({
   response: PAYMENT_STATUS,
   handle: ({ intents, now, closeLink, serializeByKey, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
-      const { body, caller } = request
-      const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await serializeByKey(`${mid} ${body.order_id}`, deadlineOf(request, reply), (claim) =>
-        intents.cancel(mid, body.order_id, now(), claim),
+      const { order_id } = request.body
+      const { mid } = authorizeMerchant(request)
+      const payment = await serializeByKey(`${mid} ${order_id}`, deadlineOf(request, reply), (claim) =>
+        intents.cancel(mid, order_id, now(), claim),
       )
       if (!payment) throw orderNotFound()
       if (payment.toClose) void closeLink({ orderId: payment.orderId, paymentLink: payment.toClose })
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
-      return reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
+      return reportPaymentStatus(reply, { intents, now }, payment, order_id)
     }
   },
 })

@@ -9,6 +9,7 @@ import type { Waiting } from './status-checks.ts'
 export const checkPaymentStatus = operation({
   path: '/v1/payments/checkPaymentStatus',
   tag: 'Merchant',
+  access: 'status',
   summary: 'Check payment status',
   description:
     'Check the status before you fulfil the order. **Only `txnStatus` SUCCESS is paid**: `status` only states whether `txnStatus` ' +
@@ -25,14 +26,14 @@ export const checkPaymentStatus = operation({
   route: { config: { waitsForDatabase: true } },
   handle: ({ intents, waiting, waitForDatabase, now }: Dependencies) => {
     return async (request, reply) => {
-      const { body, caller } = request
-      const { mid } = authorizeMerchant(caller, body.mid)
+      const { order_id } = request.body
+      const { mid } = authorizeMerchant(request)
       const check = () => {
         if (reply.sent || request.socket.destroyed) throw unavailable()
       }
-      const payment = await waitForDatabase(request, () => intents.findSharedStatus(mid, body.order_id, check))
+      const payment = await waitForDatabase(request, () => intents.findSharedStatus(mid, order_id, check))
       if (!payment) throw orderNotFound()
-      const response = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
+      const response = reportPaymentStatus(reply, { intents, now }, payment, order_id)
       // The response does not wait for the status check to be scheduled. After an error, the caller's next request
       // schedules the check.
       const toSchedule = waiting.statusCheckFor(payment, now())

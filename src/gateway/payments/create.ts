@@ -31,6 +31,7 @@ const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
 
 const NEW_ORDER = {
   tag: 'Merchant' as const,
+  access: 'create' as const,
   headers: [
     {
       name: 'Idempotency-Key',
@@ -166,7 +167,7 @@ export const createOrderRequest = operation({
 
 /**
  * Stores the intent of a request, or returns the stored intent if the request is a repeat. Throws 403 for another
- * merchant, 409 for a used order_id, 422 for an Idempotency-Key of another request, 503 if no acquirer creates a link.
+ * merchant or a key without the right, 409 for a used order_id, 422 for an Idempotency-Key of another request, 503 if no acquirer creates a link.
  */
 export async function createIntent(
   operation: string,
@@ -175,8 +176,8 @@ export async function createIntent(
   dependencies: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const { intents, now, expiryMinutes, linkersOf, limits, deadlineOf } = dependencies
-  const { body, caller, headers } = request
-  const merchant = authorizeMerchant(caller, body.mid)
+  const { body, headers } = request
+  const merchant = authorizeMerchant(request)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const intent = buildIntent(body, merchant, { now: now(), expiryMinutes, idempotency })
   const linkers = await linkersOf(merchant)

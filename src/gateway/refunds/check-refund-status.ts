@@ -66,9 +66,10 @@ const RefundStatus = z.strictObject({
 export const checkRefundStatus = operation({
   path: '/v1/payments/checkRefundStatus',
   tag: 'Merchant',
+  access: 'status',
   summary: 'Check refund status',
   description:
-    'Works with any key of the merchant. `PENDING` may last for days: check once a day, or use the webhook. A `SUCCESS` is never ' +
+    '`PENDING` may last for days: check once a day, or use the webhook. A `SUCCESS` is never ' +
     'undone. After `FAIL`, you still have the money; send a new `refund_id` for another attempt.',
   body: {
     name: 'WhichRefund',
@@ -88,9 +89,9 @@ export const checkRefundStatus = operation({
     },
   }),
   handle: ({ pools }: { pools: Pick<Pools, 'requests'> }) => {
-    return async ({ body, caller }) => {
-      const { mid } = authorizeMerchant(caller, body.mid)
-      const refund = await findRefund(pools.requests, mid, { refundId: body.refund_id })
+    return async (request) => {
+      const { mid } = authorizeMerchant(request)
+      const refund = await findRefund(pools.requests, mid, { refundId: request.body.refund_id })
       if (!refund) throw refundNotFound()
       const msg = MESSAGES[refund.status]
       return { status: true as const, statusCode: 200 as const, msg, data: toRefundData(refund) }

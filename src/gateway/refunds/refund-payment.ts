@@ -1,4 +1,4 @@
-import { badRequest, mayNotRefund, orderNotFound, refundRejected } from '../../errors.ts'
+import { badRequest, orderNotFound, refundRejected } from '../../errors.ts'
 import type { Pools } from '../../platform/db/pool.ts'
 import { operation, success } from '../../platform/http/operation.ts'
 import type { SerializeByKey } from '../../platform/http/serialize.ts'
@@ -7,7 +7,7 @@ import { HIGHEST_MAX_RUPEES, lenientRefund, orderAmount } from '../../platform/m
 import type { Intents } from '../payments/intents.ts'
 import { note } from '../payments/new-payment.ts'
 import { WHICH_PAYMENT } from '../payments/payment-status.ts'
-import { authorizeRefunds } from '../tenants/authorize.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
 import { REFUND_EXAMPLE, RefundData, refundId } from './check-refund-status.ts'
 import { createRefund } from './create-refund.ts'
 import { toRefundData } from './refund.ts'
@@ -33,9 +33,10 @@ const EXAMPLE = { ...WHICH_PAYMENT.example, refund_id: 'DEMO-1-R1', note: 'One c
 export const refundPayment = operation({
   path: '/v1/payments/refundPayment',
   tag: 'Merchant',
+  access: 'refund',
   summary: 'Refund a payment',
   description:
-    'Requires a key with the right to refund, which the operator grants. Store the `refund_id` before you send the request. If ' +
+    'Store the `refund_id` before you send the request. If ' +
     'no response arrives, repeat the request unchanged: the money is refunded once, and the response contains the refund’s status. ' +
     'The same `refund_id` with other fields returns 409. Several refunds of one order never exceed the paid amount. After a 503, ' +
     'also repeat the request unchanged, whether or not the refund was stored. The refund is processed afterwards: call ' +
@@ -52,7 +53,6 @@ export const refundPayment = operation({
   },
   errors: [
     badRequest('refund_id is required; note must be text of 3 to 100 characters, without control characters'),
-    mayNotRefund(),
     orderNotFound(),
     ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRejected),
   ],
@@ -65,10 +65,9 @@ export const refundPayment = operation({
   }),
   handle: ({ pools, intents, now, serializeByKey, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
-      const { body, caller } = request
-      const { mid } = authorizeRefunds(caller, body.mid)
-      const { refund_id, amount, note } = body
-      const order = await intents.findStatus(mid, body.order_id)
+      const { mid } = authorizeMerchant(request)
+      const { order_id, refund_id, amount, note } = request.body
+      const order = await intents.findStatus(mid, order_id)
       if (!order) throw orderNotFound()
       const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, createdBy: 'merchant' }
       const created = await serializeByKey(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>

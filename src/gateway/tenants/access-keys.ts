@@ -1,10 +1,16 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { nextDay, startOfDay } from '../../platform/time.ts'
+import { RIGHTS, type Right } from '../../platform/rights.ts'
+import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
 
-/** The merchant or partner to which a key belongs. */
-export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
+/** The merchant or partner to which a key belongs, and the key's rights. */
+export type Caller = ({ kind: 'merchant'; merchant: Merchant } | { kind: 'partner'; pid: string }) & {
+  rights: readonly Right[]
+}
+
+/** Rights of a merchant's key for which the operator has set none. A partner's key always has only `list`. */
+export const USUAL_RIGHTS = RIGHTS.filter((right) => right !== 'refund')
 
 /** An API key. `notedUntil` is the end of the last IST day for which the use of the key is stored. */
 export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller; notedUntil: Date }
@@ -14,35 +20,38 @@ export type AccessKeyListing = {
   mid: string | null
   pid: string | null
   label: string | null
-  mayRefund: boolean
+  rights: readonly Right[]
+  /** The last IST day on which the key is valid, `YYYY-MM-DD`; null if the key does not expire. */
+  expiresOn: string | null
   createdAt: Date
   /** The IST day on which the key was last used, `YYYY-MM-DD`; null if no use is stored. */
   lastUsedOn: string | null
   revokedAt: Date | null
 }
 
-type StoredKey = Pick<AccessKey, 'secretHash'> & Pick<AccessKeyListing, 'pid' | 'mayRefund' | 'lastUsedOn'>
+type StoredKey = Pick<AccessKey, 'secretHash'> & Pick<AccessKeyListing, 'pid' | 'rights' | 'lastUsedOn'>
 
 export type NewAccessKey = {
   publicKey: string
   secretHash: Buffer
   owner: { mid: string; pid?: never } | { pid: string; mid?: never }
   label: string | null
-  /** Whether the key may create refunds. Only a merchant's key may have this right. */
-  mayRefund?: boolean | undefined
+  rights: readonly Right[]
+  /** The last IST day on which the key is valid, `YYYY-MM-DD`. */
+  expiresOn?: string | undefined
   now: Date
 }
 
 const KEYS = 'access_keys k left join key_uses u using (public_key)'
 const LAST_USED_ON = `to_char(u.last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
-const LISTING = `public_key as "publicKey", mid, pid, label, may_refund as "mayRefund", created_at as "createdAt",
-                 ${LAST_USED_ON}, revoked_at as "revokedAt"`
+const LISTING = `public_key as "publicKey", mid, pid, label, rights, to_char(expires_on, 'YYYY-MM-DD') as "expiresOn",
+                 created_at as "createdAt", ${LAST_USED_ON}, revoked_at as "revokedAt"`
 
 const FIND = prepared(
-  `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${LAST_USED_ON}, ${MERCHANT}
+  `select k.secret_hash as "secretHash", k.pid, k.rights, ${LAST_USED_ON}, ${MERCHANT}
      from ${KEYS}
      left join merchants m on m.mid = k.mid
-    where public_key = $1 and k.revoked_at is null`,
+    where public_key = $1 and k.revoked_at is null and (k.expires_on is null or k.expires_on >= $2)`,
 )
 
 /** The API keys in the database. The database stores only the SHA-256 of a secret. */
@@ -56,13 +65,14 @@ export function createAccessKeys(db: Queryable) {
 
   return {
     /**
-     * Returns the key with its merchant or partner, read from the database; undefined for an unknown or revoked key.
+     * Returns the key with its merchant or partner, read from the database; undefined for an unknown, revoked or expired
+     * key.
      */
-    async find(publicKey: string): Promise<AccessKey | undefined> {
-      const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey))
+    async find(publicKey: string, now: Date): Promise<AccessKey | undefined> {
+      const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey, toIstDay(now)))
       if (rows[0] === undefined) return undefined
-      const { secretHash, pid, mayRefund, lastUsedOn, ...merchant } = rows[0]
-      const caller: Caller = pid === null ? { kind: 'merchant', merchant, mayRefund } : { kind: 'partner', pid }
+      const { secretHash, pid, rights, lastUsedOn, ...merchant } = rows[0]
+      const caller: Caller = pid === null ? { kind: 'merchant', merchant, rights } : { kind: 'partner', pid, rights }
       const notedUntil = lastUsedOn === null ? new Date(0) : nextDay(startOfDay(lastUsedOn))
       return { publicKey, secretHash, caller, notedUntil }
     },
@@ -79,11 +89,19 @@ export function createAccessKeys(db: Queryable) {
     },
 
     /** Stores a key. Foreign keys reject an unknown merchant or partner (SQLSTATE 23503). */
-    async add({ publicKey, secretHash, owner, label, mayRefund, now }: NewAccessKey): Promise<AccessKeyListing> {
+    async add({
+      publicKey,
+      secretHash,
+      owner,
+      label,
+      rights,
+      expiresOn,
+      now,
+    }: NewAccessKey): Promise<AccessKeyListing> {
       await db.query(
-        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
-         values ($1, $2, $3, $4, $5, $6, $7)`,
-        [publicKey, secretHash, owner.mid, owner.pid, label, now, mayRefund ?? false],
+        `insert into access_keys (public_key, secret_hash, mid, pid, label, rights, expires_on, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+        [publicKey, secretHash, owner.mid, owner.pid, label, rights, expiresOn, now],
       )
       return (await show(publicKey)) as AccessKeyListing
     },
@@ -96,6 +114,18 @@ export function createAccessKeys(db: Queryable) {
           where ($1::text is null or mid = $1) and ($2::text is null or pid = $2)
           order by created_at, public_key`,
         [owner.mid, owner.pid],
+      )
+      return rows
+    },
+
+    /** Returns the valid keys that expire in at most `days` days, the earliest first. */
+    async listExpiring(days: number, now: Date): Promise<AccessKeyListing[]> {
+      const { rows } = await db.query<AccessKeyListing>(
+        `select ${LISTING}
+           from ${KEYS}
+          where revoked_at is null and expires_on between $1::date and $1::date + $2::integer
+          order by expires_on, public_key`,
+        [toIstDay(now), days],
       )
       return rows
     },

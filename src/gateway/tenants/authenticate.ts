@@ -26,7 +26,7 @@ declare module 'fastify' {
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
 type Dependencies = {
-  findKey: AccessKeys['find']
+  findKey: (publicKey: string) => Promise<AccessKey | undefined>
   noteUse: AccessKeys['noteUse']
   config: { rateLimitPerSecond: number }
   limits: Pick<Limits, 'rates'>

@@ -6,11 +6,17 @@ import type { Limits } from '../../limits.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { prefersCsv } from '../../platform/http/accept.ts'
 import { aroundRows } from '../../platform/http/envelope.ts'
-import { jsonResponse, operation, type Response, SUCCEEDED } from '../../platform/http/operation.ts'
+import {
+  jsonResponse,
+  type OperationRequest,
+  operation,
+  type Response,
+  SUCCEEDED,
+} from '../../platform/http/operation.ts'
 import { csvForm, type Form, jsonForm, type List } from '../../platform/lists/list.ts'
 import type { Lists } from '../../platform/lists/lists.ts'
 import { nextDay, startOfIstDay } from '../../platform/time.ts'
-import type { AccessKeys, Caller } from './access-keys.ts'
+import type { AccessKey } from './access-keys.ts'
 import { authorizeMerchant, authorizePartner } from './authorize.ts'
 import type { Partners } from './partners.ts'
 
@@ -97,12 +103,10 @@ export const merchantList = (described: DescribedList, { bodyName, ...texts }: L
     ...common(described, texts, 'merchant'),
     tag: 'Merchant',
     body: { name: bodyName, schema: MerchantRange, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
-    handle:
-      (dependencies: Dependencies) =>
-      ({ body }, reply) => {
-        const authorize = async (caller: Caller) => authorizeMerchant(caller, body.mid)
-        return sendList(described, dependencies, reply, { body, authorize, reader: `merchant ${body.mid}` })
-      },
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const authorize = async () => authorizeMerchant(request)
+      return sendList(described, dependencies, reply, { request, authorize, reader: `merchant ${request.body.mid}` })
+    },
   })
 
 export const partnerList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
@@ -114,17 +118,15 @@ export const partnerList = (described: DescribedList, { bodyName, ...texts }: Li
       schema: PartnerRange,
       example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
     },
-    handle:
-      (dependencies: Dependencies) =>
-      ({ body }, reply) => {
-        const { pid, mid } = body
-        const authorize = (caller: Caller) => authorizePartner(caller, pid, mid, dependencies.isLinked)
-        return sendList(described, dependencies, reply, { body, authorize, reader: `partner ${pid}` })
-      },
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const authorize = () => authorizePartner(request, dependencies.isLinked)
+      return sendList(described, dependencies, reply, { request, authorize, reader: `partner ${request.body.pid}` })
+    },
   })
 
 const common = <Texts extends { description: string }>({ response }: DescribedList, texts: Texts, reader: string) => ({
   ...texts,
+  access: 'list' as const,
   description:
     `${texts.description} There is no maximum range: a long list is streamed. If it is cut off, the JSON is incomplete: send the ` +
     `request again. A ${reader} can read one long list at a time. With \`Accept: text/csv\`, the response is CSV with the field names as header.`,
@@ -136,8 +138,9 @@ const common = <Texts extends { description: string }>({ response }: DescribedLi
 })
 
 type Reading = {
-  body: z.output<typeof MerchantRange>
-  authorize: (caller: Caller) => Promise<unknown>
+  request: OperationRequest<typeof MerchantRange>
+  /** Throws 403 unless `request.caller` may read the list. */
+  authorize: () => Promise<unknown>
   reader: string
 }
 
@@ -145,11 +148,11 @@ async function sendList(
   { list, json, csv }: DescribedList,
   { lists, findKey, limits }: Dependencies,
   reply: FastifyReply,
-  { body: { mid, s_date: from, e_date }, authorize, reader }: Reading,
+  { request, authorize, reader }: Reading,
 ): Promise<FastifyReply> {
-  const { request } = reply
+  const { mid, s_date: from, e_date } = request.body
   const range = { mid, from, until: nextDay(e_date) }
-  await authorize(request.caller)
+  await authorize()
   request.mid = mid
   const form = prefersCsv(request.headers.accept) ? csv : json
   const lines = await lists.short(list, range, limits.lists.shortRows)
@@ -163,7 +166,8 @@ async function sendList(
   const checkRight = async () => {
     const key = await findKey(request.publicKey as string)
     if (key === undefined) throw forbidden()
-    await authorize(key.caller)
+    request.caller = key.caller
+    await authorize()
   }
   longReaders.add(reader)
   const over = watchReader(reply, checkRight, limits.lists)
@@ -194,7 +198,7 @@ async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[
 type Dependencies = {
   lists: Lists
   isLinked: Partners['isLinked']
-  findKey: AccessKeys['find']
+  findKey: (publicKey: string) => Promise<AccessKey | undefined>
   limits: Pick<Limits, 'lists'>
 }
 

@@ -1,4 +1,5 @@
 import { ACQUIRER_NAMES, LINKING_NAMES, SETTLED_NAMES } from '../../gateway/acquirers/acquirers.ts'
+import { RIGHTS } from '../../platform/rights.ts'
 import type { Command } from './command.ts'
 
 const LINKING = `Acquirer: ${LINKING_NAMES.join(', ')}`
@@ -32,6 +33,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--email': 'Erase the data of the customer with this e-mail address',
   '--endpoint': 'Webhook endpoint, ep_…',
   '--exception': 'Identifier of the exception, 12 hex digits',
+  '--expires-on': 'Last day (IST) on which the key is valid; default: the key does not expire',
   '--expiry-minutes': 'Minutes until a payment intent expires, 1 to 1440; default is INTENT_EXPIRY_MINUTES',
   '--failed': 'List only undelivered events',
   '--fee': 'Contract fee in percent, such as 1.8; FALLBACK is the fee of the fallback acquirer',
@@ -48,7 +50,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--line': 'Line number in the bank statement',
   '--logo': 'PNG of at most 32 KiB and 512 × 512 pixels for the pay page; - for standard input',
   '--max-amount': 'Maximum amount of an order in whole rupees, 1 to 500000; default is 100000',
-  '--may-refund': 'Allow the key to create refunds',
+  '--may-refund': 'Add the right refund',
   '--mcc': 'Merchant category code that the bank assigned, such as 5814',
   '--merchant-order-id': 'order_id of the merchant',
   '--mid': 'Merchant',
@@ -72,6 +74,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--reference': 'Bank reference (RRN) of the refund',
   '--refund': 'refundId assigned by the service, 32 hex digits',
   '--return-call': 'Whether the service calls the redirect_url of paid orders',
+  '--rights': `Rights of the key, of ${RIGHTS.join(', ')}; default: all except refund`,
   '--rows': 'Expected number of rows; otherwise the import fails',
   '--since': 'Start time, such as 2026-11-26T09:30:00+05:30',
   '--statement': 'Number of the bank statement',

@@ -4,6 +4,7 @@ import { type ArrivalCount, countArrivals } from '../../books/reconciliation/arr
 import { balanceUntilYesterday, type RecentBalance } from '../../books/reconciliation/recent-balance.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
+import { createAccessKeys } from '../../gateway/tenants/access-keys.ts'
 import { LIMITS } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
@@ -38,8 +39,9 @@ import { clearScreen, printNote, type Terminal } from './output.ts'
 
 const REFRESH_MS = 5_000
 const HOURS = 24
-/** Largest number of merchants in text output. `--json` lists all merchants. */
-const MERCHANTS_SHOWN = 20
+/** Largest number of rows of a table in text output. `--json` lists all rows. */
+const ROWS_SHOWN = 20
+const KEY_EXPIRY_NOTICE_DAYS = 14
 
 export const todayCommands = [
   command('today', 'Show today’s orders and what needs attention', {
@@ -89,9 +91,10 @@ type Today = Awaited<ReturnType<typeof readToday>> & {
 /** Reads the orders of the current IST day by hour and by merchant. The merchant with the most orders comes first. */
 async function readToday(db: Database, now: Date) {
   const since = istDayOf(now)
-  const [counts, overview] = await Promise.all([
+  const [counts, overview, expiringKeys] = await Promise.all([
     createOrderCounts(db).countByHourAndMerchant({ since, hours: HOURS }, now),
     createOverview(db).read(now),
+    createAccessKeys(db).listExpiring(KEY_EXPIRY_NOTICE_DAYS, now),
   ])
   const hours = Array.from({ length: HOURS }, () => NO_ORDERS)
   const ofMerchants = new Map<string, OrderCounts>()
@@ -102,10 +105,10 @@ async function readToday(db: Database, now: Date) {
   const merchants = [...ofMerchants]
     .map(([mid, counted]) => ({ mid, ...counted }))
     .sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1))
-  return { now, all: hours.reduce(add, NO_ORDERS), hours, merchants, overview }
+  return { now, all: hours.reduce(add, NO_ORDERS), hours, merchants, overview, expiringKeys }
 }
 
-function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean) {
+function toJson({ now, all, hours, merchants, overview, expiringKeys, balance, arrivals }: Today, byMerchant: boolean) {
   const { exceptions, refunds, settlementImport = null, migration = null } = overview
   return {
     ...{ ...overview, day: toIstDay(now), at: now, ...countsToJson(all), settlementImport, migration },
@@ -115,6 +118,7 @@ function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Tod
     exceptions: { ...exceptions, amount: toDecimalText(exceptions.amount), oldest: exceptions.oldest.map(withRupees) },
     balance: balance === undefined ? null : balanceToJson(balance),
     arrivals: arrivals.map((one) => ({ ...one, net: rupees(one.net) })),
+    expiringKeys,
   }
 }
 
@@ -133,7 +137,10 @@ function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T)
   return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
 }
 
-function toParts({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean): Data[] {
+function toParts(
+  { now, all, hours, merchants, overview, expiringKeys, balance, arrivals }: Today,
+  byMerchant: boolean,
+): Data[] {
   const { open, amount, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
@@ -160,7 +167,8 @@ function toParts({ now, all, hours, merchants, overview, balance, arrivals }: To
     ordersText(all),
     hoursText(hours),
     record(facts),
-    ...(byMerchant ? merchantParts(merchants) : []),
+    ...firstRows(expiringKeys, expiringTable),
+    ...(byMerchant ? firstRows(merchants, merchantTable) : []),
   ]
 }
 
@@ -207,9 +215,19 @@ function hoursText(hours: readonly OrderCounts[]): string {
   ].join('\n')
 }
 
-function merchantParts(merchants: Today['merchants']): Data[] {
+function firstRows<Row>(rows: readonly Row[], toTable: (rows: Row[]) => Data): Data[] {
+  const more = rows.length - ROWS_SHOWN
+  return [toTable(rows.slice(0, ROWS_SHOWN)), ...(more > 0 ? [`and ${more} more: use --json to list all`] : [])]
+}
+
+const expiringTable = (keys: Today['expiringKeys']) =>
+  table('publicKey, mid, pid, label, expiresOn', keys, {
+    title: `API keys that expire within ${KEY_EXPIRY_NOTICE_DAYS} days`,
+  })
+
+function merchantTable(merchants: Today['merchants']) {
   const columns = 'mid, orders, paid, waiting, failed, expired, cancelled, conversion, amount, paidAmount'
-  const shown = table(columns, merchants.slice(0, MERCHANTS_SHOWN), {
+  return table(columns, merchants, {
     empty: 'No orders today.',
     cells: (one: Today['merchants'][number]) => ({
       ...one,
@@ -218,6 +236,4 @@ function merchantParts(merchants: Today['merchants']): Data[] {
       paidAmount: new Money(one.paidPaise, true),
     }),
   })
-  const more = merchants.length - MERCHANTS_SHOWN
-  return more > 0 ? [shown, `and ${more} more: use --json to list all`] : [shown]
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import * as z from 'zod'
 import type { Failure } from '../../errors.ts'
+import type { Right } from '../rights.ts'
 import { ok } from './envelope.ts'
 import { bodyCheck } from './input.ts'
 
@@ -53,6 +54,12 @@ export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = Fastify
   Querystring: Record<string, unknown>
 }>
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Described['access']
+  }
+}
+
 export type Described = {
   name: string
   /** POST for an operation with a body, otherwise GET. */
@@ -62,8 +69,8 @@ export type Described = {
   tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
   summary: string
   description: string
-  /** Who may call the operation: the holder of a key, a sender with a signing secret, or everyone. */
-  access: 'key' | 'signature' | 'anyone'
+  /** Who may call the operation: the holder of a key with this right, a sender with a signing secret, or everyone. */
+  access: Right | 'signature' | 'anyone'
   /** Request headers of this operation, in addition to the headers that every operation reads. */
   headers: readonly { name: string; description: string; pattern: RegExp; example: string }[]
   body: Body<z.ZodObject> | undefined
@@ -89,9 +96,9 @@ export type Operation<Dependencies> = Described & {
 
 type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   Described,
-  'path' | 'tag' | 'summary' | 'description' | 'errors'
+  'path' | 'tag' | 'summary' | 'description' | 'access' | 'errors'
 > &
-  Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
+  Partial<Pick<Described, 'name' | 'headers'>> & {
     body?: Body<Schema>
     response: Response<Result>
     route?: RouteShorthandOptions
@@ -106,26 +113,27 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
 
 /**
  * One operation of the service: its route and its part of the OpenAPI document. By default, the operation's name is the
- * last part of its path, and callers need a key.
+ * last part of its path.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
 ): Operation<Dependencies> {
-  const { path, body, response, route, handle, ...described } = definition
+  const { path, access, body, response, route, handle, ...described } = definition
   const method = body ? 'POST' : 'GET'
   return {
     name: path.slice(path.lastIndexOf('/') + 1),
-    access: 'key',
     headers: [],
     ...described,
     method,
     path,
+    access,
     body,
     response,
     register(app, dependencies) {
       const handleRequest = handle(dependencies)
       app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
         ...route,
+        config: { ...route?.config, access },
         method,
         url: path,
         async handler(request, reply) {
