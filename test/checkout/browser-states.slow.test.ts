@@ -29,7 +29,7 @@ type State = {
   quiet?: Languages
 }
 
-/** Each state of the pay page. Only the first two offer to pay. */
+/** Each state of the pay page. Only the first three offer to pay. */
 const STATES: State[] = [
   {
     name: 'open',
@@ -42,7 +42,21 @@ const STATES: State[] = [
     first: () => APPS_OR_QR,
   },
   {
+    name: 'attempt failed, tone wait, confirmed as unpaid',
+    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 की पुष्टि नहीं हुई' },
+    first: () => APPS_OR_QR,
+  },
+  {
     name: 'attempt failed, tone wait',
+    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 की पुष्टि नहीं हुई' },
+    first: () => NONE,
+    quiet: {
+      'en-IN': 'My money has not left my account: pay another way',
+      'hi-IN': 'मेरे खाते से पैसे नहीं कटे: किसी और तरह से भुगतान करें',
+    },
+  },
+  {
+    name: 'unreadable status',
     title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 की पुष्टि नहीं हुई' },
     first: () => NONE,
     quiet: {
@@ -74,6 +88,11 @@ const STATES: State[] = [
   {
     name: 'paid, with a refund',
     title: { 'en-IN': '₹200 paid', 'hi-IN': '₹200 का भुगतान हो गया' },
+    first: back,
+  },
+  {
+    name: 'refunded',
+    title: { 'en-IN': '₹200 refunded', 'hi-IN': '₹200 लौटाए गए' },
     first: back,
   },
   {
@@ -137,6 +156,14 @@ describe.runIf(browserPath)('each state of the pay page', () => {
     addresses.set('waiting', `${payment_url}?back=${clock.now().getTime()}&app=PhonePe`)
     addresses.set('attempt failed, tone retry', await fail('wrong_pin'))
     addresses.set('attempt failed, tone wait', await fail('not_authorised_in_time'))
+    const confirmed = `${await fail('bank_unavailable')}?again=${clock.now().getTime()}`
+    addresses.set('attempt failed, tone wait, confirmed as unpaid', confirmed)
+    const unreadable = await checkout.newOrder()
+    await db.query('update payment_intents set unreadable_at = $2 where order_id = $1', [
+      unreadable.orderId,
+      clock.now(),
+    ])
+    addresses.set('unreadable status', unreadable.payment_url)
     addresses.set('attempt failed, tone stop', await fail('payee_not_allowed'))
     const [mismatch, paid] = [await checkout.newOrder(), await checkout.newOrder()]
     await checkout.pay(paid.orderId)
@@ -146,6 +173,9 @@ describe.runIf(browserPath)('each state of the pay page', () => {
     expect((await notify(checkout.service, report)).status).toBe(409)
     const refunded = await checkout.newPaidOrder(1)
     addresses.set('paid, with a refund', refunded.order.payment_url)
+    const whole = await checkout.newPaidOrder(20)
+    await db.query(`update refunds set status = 'SUCCESS', ended_at = $2 where mid = $1`, [whole.mid, clock.now()])
+    addresses.set('refunded', whole.order.payment_url)
     const cancelled = await checkout.newOrder()
     const { rows } = await db.query('select mid from payment_intents where order_id = $1', [cancelled.orderId])
     const [{ mid }] = rows
