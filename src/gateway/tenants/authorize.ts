@@ -17,11 +17,21 @@ export function authorizeRefunds(caller: Caller, mid: string): Merchant {
   return merchant
 }
 
+/** Throws 403 unless the key belongs to the partner `pid`. */
+export function authorizePartner(caller: Caller, pid: string) {
+  if (caller.kind !== 'partner' || caller.pid !== pid) throw forbidden()
+}
+
 /**
  * Throws 403 unless the key belongs to `pid` and the operator has linked that partner to `mid`. Partners of a disabled
  * merchant still read its settlements. A single look-up by (pid, mid) decides, so that the response time does not
  * reveal which merchants exist.
  */
-export async function authorizePartner(caller: Caller, pid: string, mid: string, isLinked: Partners['isLinked']) {
-  if (caller.kind !== 'partner' || caller.pid !== pid || !(await isLinked(pid, mid))) throw forbidden()
+export async function authorizeLinked(
+  caller: Caller,
+  { pid, mid }: { pid: string; mid: string },
+  isLinked: Partners['isLinked'],
+) {
+  authorizePartner(caller, pid)
+  if (!(await isLinked(pid, mid))) throw forbidden()
 }
