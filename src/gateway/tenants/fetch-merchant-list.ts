@@ -30,7 +30,7 @@ const MERCHANT_LIST = describeList({
   sortedBy: '`merchant_id` in byte order',
   example: {
     merchant_id: 'DEMO_MERCHANT',
-    name: 'Demo Store',
+    name: 'Demo Merchant',
     status: 'ACTIVE',
     linked_at: '2026-10-01T04:30:00.000Z',
   },
