@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import { errorText } from '../../platform/fields.ts'
-import { defineList } from '../../platform/lists/list.ts'
+import { defineList, isInDays } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, MerchantRange, merchantList, rupees } from '../tenants/list-operation.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
-import { isCreatedInDays } from './intent.ts'
 import { orderId } from './new-payment.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 import { FINAL_MESSAGES, OPEN_MESSAGES, outcomeSql } from './payment-status.ts'
@@ -11,7 +10,6 @@ import { failureReason } from './reported-status.ts'
 
 const TXN_STATUS = outcomeSql('txnStatus', '{now}::timestamptz')
 
-/** orderIds start with their time of creation, so the primary key selects the days and sorts the orders. */
 const ORDERS = defineList({
   fields: [
     ['orderId', 'i.order_id'],
@@ -35,8 +33,8 @@ const ORDERS = defineList({
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment or null'],
   ],
   from: 'payment_intents i left join payments p on p.mid = {mid} and p.utr = i.utr',
-  where: `i.mid = {mid} and ${isCreatedInDays('i.order_id')} and ({status} = '' or {status} = ${TXN_STATUS})`,
-  order: 'i.order_id',
+  where: `i.mid = {mid} and ${isInDays('i.created_at')} and ({status} = '' or {status} = ${TXN_STATUS})`,
+  order: 'i.created_at, i.order_id',
 })
 
 const TXN_STATUSES = ['PENDING', ...FINAL_STATUSES] as const

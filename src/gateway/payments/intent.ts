@@ -96,14 +96,6 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
-/** SQL like `orderIdsBegin`. `seconds` is SQL for the seconds since 1970. */
-export const orderIdsFrom = (seconds: string) =>
-  `lpad(to_hex(greatest(${seconds}::numeric * 1000, 0)::bigint), 12, '0')`
-
-/** SQL condition of a list: the orderId or ourRefundId was created in the requested days. */
-export const isCreatedInDays = (id: string) =>
-  `${id} >= ${orderIdsFrom('{from}')} and ${id} < ${orderIdsFrom('{until}')}`
-
 const ORDER_ID = /^[0-9a-f]{32}$/
 
 export const isOrderId = (text: string): boolean => ORDER_ID.test(text)

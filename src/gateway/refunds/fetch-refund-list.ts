@@ -1,10 +1,8 @@
 import * as z from 'zod'
-import { defineList } from '../../platform/lists/list.ts'
-import { isCreatedInDays } from '../payments/intent.ts'
+import { defineList, isInDays } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, merchantList, rupees } from '../tenants/list-operation.ts'
 import { RefundData } from './check-refund-status.ts'
 
-/** Refund ids start with their time of creation, so their unique index selects the days and sorts the refunds. */
 const REFUNDS = defineList({
   fields: [
     ['refundId', 'r.our_refund_id'],
@@ -20,8 +18,8 @@ const REFUNDS = defineList({
     ['updated_at', 'coalesce(r.ended_at, r.created_at)', 'moment'],
   ],
   from: 'refunds r join payment_intents i on i.mid = r.mid and i.order_id = r.order_id',
-  where: `r.mid = {mid} and ${isCreatedInDays('r.our_refund_id')}`,
-  order: 'r.our_refund_id',
+  where: `r.mid = {mid} and ${isInDays('r.created_at')}`,
+  order: 'r.created_at, r.our_refund_id',
 })
 
 const { refundId, refund_id, orderId, order_id, txnStatus, reference, reason } = RefundData.shape
