@@ -321,7 +321,7 @@ describe('the page that the service sends', () => {
       undefined,
     ])
     expect(text).toContain('<title>₹200 paid · Chai Point</title>')
-    expect(text).toContain('26 Nov 2026, 1:34 pm IST')
+    expect(text).toContain('26 Nov 2026, 1:34\u00a0pm IST')
     expect(text).toContain('>5235 0487 0405</strong>')
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
@@ -342,7 +342,7 @@ describe('the page that the service sends', () => {
         [orderId, `R${paise}${status}`, paise, status, reference],
       )
     const rows = async () =>
-      [...(await get(page)).text.matchAll(/<dt>Refunded<\/dt><dd>(.*?)<\/dd>/g)].map(([, row]) => row)
+      [...(await get(page)).text.matchAll(/<dt>Refund<\/dt><dd>(.*?)<\/dd>/g)].map(([, row]) => row)
     await refund(19_900, 'SUCCESS', '195932211633')
     await refund(100, 'PENDING')
     await refund(200, 'FAIL')
@@ -395,6 +395,38 @@ describe('the page that the service sends', () => {
     const { text } = await get(page)
     expect(shown(text)).toMatchObject({ state: 'attemptFailed', first: RETURN, offersToPay: false })
     expect(text).not.toContain('pay another way')
+  })
+
+  it('offers no way to pay after an unreadable status, which may report a payment, until the customer confirms', async () => {
+    const { page, orderId } = await newOrder()
+    await service.db.query('update payment_intents set unreadable_at = $2 where order_id = $1', [
+      orderId,
+      service.clock.now(),
+    ])
+    const { text } = await get(page)
+    const attempt = 'Your bank has not confirmed the payment yet.'
+    expect(shown(text)).toEqual({ ...NOTHING, state: 'attemptFailed', attempt })
+    expect(text).toContain('do not pay again')
+    const confirm = /<a class="button" href="([^"]*)">My money has not left my account/.exec(text)?.[1]
+    expect(shown((await get(`/pay/${confirm}`)).text)).toEqual({ ...OPEN, state: 'attemptFailed', attempt })
+  })
+
+  it('asks not to pay again after a failed order whose money may be in transit', async () => {
+    const { page, orderId } = await newOrder()
+    await fail(orderId, 'bank_unavailable')
+    service.clock.advance(60 * 60)
+    const { text } = await get(page)
+    expect(shown(text)).toMatchObject({ state: 'failed', first: RETURN })
+    expect(text).toContain('do not pay again')
+    expect(text).not.toContain('To order again')
+  })
+
+  it('shows the bank’s reference on the receipt once it is known', async () => {
+    const { page, orderId } = await newOrder()
+    await notify(service, notification(orderId, { UTR: 'CF123' }))
+    expect(shown((await get(page)).text).utr).toBe('CF123')
+    await service.db.query(`update payments set bank_reference = '523504870410' where order_id = $1`, [orderId])
+    expect(shown((await get(page)).text).utr).toBe('523504870410')
   })
 
   it('waits after the customer returned from an app, without offering to pay, until the customer says so', async () => {
@@ -479,7 +511,7 @@ describe('the page that the service sends', () => {
     expect(await send()).toBe('open')
     await fail(orderId, 'wrong_pin')
     const first = await send()
-    expect(first).toBe(`attemptFailed-${service.clock.now().getTime()}`)
+    expect(first).toBe(`attemptFailed-wrong_pin-${service.clock.now().getTime()}`)
     service.clock.advance(1)
     await fail(orderId, 'wrong_pin')
     expect(await send()).not.toBe(first)
@@ -504,6 +536,15 @@ describe('the merchant’s brand', () => {
     expect(text).toContain('<a class="help" href="mailto:care@chaipoint.example">Help</a>')
     await service.db.query("update merchants set brand_support = '+91 98765 43210' where mid = $1", [mid])
     expect((await get(page)).text).toContain('<a class="help" href="tel:+919876543210">Help</a>')
+  })
+
+  it.each([
+    ['चाय की दुकान', 'चाकी'],
+    ['Ola (2020)', 'O2'],
+    ['🍵🍵', '🍵'],
+  ])('shows for the name %s the initials %s', async (name, initials) => {
+    const { text } = await get((await newOrder({}, name)).page)
+    expect(text).toContain(`<span class="logo" aria-hidden="true">${initials}</span>`)
   })
 
   it('previews a shared link by the merchant’s name, without the amount', async () => {

@@ -7,7 +7,9 @@ type Brand = Checkout['brand']
 /** The address of the merchant's contact: `mailto:`, `tel:` or the website; undefined if the merchant has none. */
 function contactAddress({ support, website }: Brand): string | undefined {
   if (support === null) return website ?? undefined
-  return support.includes('@') ? `mailto:${encodeURI(support)}` : `tel:${support.replace(/[^+\d]/g, '')}`
+  if (!support.includes('@')) return `tel:${support.replace(/[^+\d]/g, '')}`
+  // A `?` or `#` of the address would begin the fields of the message.
+  return `mailto:${encodeURIComponent(support).replace('%40', '@')}`
 }
 
 /** The link in the footer by which the customer contacts the merchant. */
@@ -19,6 +21,9 @@ export function helpLink(brand: Brand, texts: PageTexts): Html | undefined {
 /** The contact as text, for states in which the customer may need it. */
 export function contactLine(brand: Brand): Html | undefined {
   const address = contactAddress(brand)
-  if (address === undefined || brand.support === null) return undefined
-  return html`<p><a class="contact" href="${address}"><bdi>${brand.support}</bdi></a></p>`
+  if (address === undefined) return undefined
+  return html`<p><a class="contact" href="${address}"><bdi>${brand.support ?? hostOf(address)}</bdi></a></p>`
 }
+
+/** The host of a website without `www.`. */
+export const hostOf = (website: string) => new URL(website).hostname.replace(/^www\./, '')

@@ -53,7 +53,7 @@ export const payPage = operation({
         reply.raw.once('finish', () => void waiting.schedule(orders, moment).catch(() => undefined))
       }
       const texts = textsFor(headers['accept-language'], lang)
-      const visit = { openedAppAt: back, unpaidUntil: again }
+      const visit = { openedAppAt: back, unpaidAttemptAt: again }
       const state = pageState(checkout, moment, visit)
       const refunds = checkout.status === 'SUCCESS' ? await listRefunds(pools.pages, checkout) : []
       const platform = platformOf(headers['user-agent'])

@@ -5,11 +5,11 @@ import type { Checkout } from '../payments/intents.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { contactLine } from './contact.ts'
-import type { PageState } from './page-state.ts'
+import { type PageState, TONES } from './page-state.ts'
 import { dateText, dateTimeText, type PageTexts } from './texts.ts'
 import { APPS, browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
-export type ViewOptions = {
+export type Drawing = {
   now: Date
   texts: PageTexts
   state: PageState
@@ -27,8 +27,6 @@ export type ViewOptions = {
   /** Returns the page's own address with other parameters; undefined removes one. */
   linkTo: (changes: Record<string, string | number | undefined>) => string
 }
-
-export type Drawing = ViewOptions
 
 /** The part of the page that depends on the state. It states what happened, where the money is, and what to do next. */
 export function viewOf(checkout: Checkout, drawing: Drawing): Html {
@@ -104,7 +102,6 @@ ${ways}
 <p class="left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}">${fill(texts.payBefore, { time })}</p>
 <div class="bar"><i></i></div>
 <p class="quiet">${isPhone ? html`${texts.appShows} <strong>${nameOf(checkout)}</strong> · <bdi>${payee.vpa}</bdi>. ` : undefined}${texts.pageUpdates}</p>
-${isPhone ? details(checkout, texts) : undefined}
 </section>
 ${returned}
 </div>
@@ -139,11 +136,12 @@ const LETTERS = { 'Google Pay': 'G', PhonePe: 'पे', Paytm: 'P', BHIM: 'B', C
 
 const classOf = (app: string) => app.toLowerCase().replace(' ', '')
 
-/** What the header of a phone's page may cut off. */
-function details({ orderId, merchantOrderId, note, payee }: Checkout, texts: PageTexts): Html {
+/** What the header of a phone's page may cut off. A customer may need it in every state, to ask the merchant. */
+export function details(checkout: Checkout, texts: PageTexts): Html {
+  const { note, payee } = checkout
   return html`<details class="more"><summary>${texts.details}</summary><dl>
 <div><dt>${texts.note}</dt><dd><bdi>${note}</bdi></dd></div>
-<div><dt>${texts.order}</dt><dd><bdi>${merchantOrderId === orderId ? ourId(orderId) : merchantOrderId}</bdi></dd></div>
+<div><dt>${texts.order}</dt><dd><bdi>${orderNumber(checkout)}</bdi></dd></div>
 <div><dt>${texts.upiAddress}</dt><dd><bdi>${payee.vpa}</bdi></dd></div></dl></details>`
 }
 
@@ -217,18 +215,18 @@ function timeUpCard({ texts }: Drawing): Html {
 
 function receipt(checkout: Checkout, drawing: Drawing, of: 'paid' | 'refunded'): Html {
   const { texts, refunds } = drawing
-  const { orderId, merchantOrderId, utr, paidAt } = checkout
+  const { paidAt } = checkout
+  const utr = checkout.bankReference ?? checkout.utr
   const name = nameOf(checkout)
   const paid =
     paidAt === null
       ? undefined
       : html` · <time datetime="${paidAt.toISOString()}">${fill(texts.paidAt, { time: dateTimeText(texts, paidAt) })}</time>`
-  const number = merchantOrderId === orderId ? ourId(orderId) : merchantOrderId
   const about = of === 'refunded' ? html`<p>${texts.refundedText}</p>` : undefined
   return html`<section class="card receipt ${of}">${sign('good', of === 'paid' ? SIGNS.tick : SIGNS.back)}${heading(checkout, drawing)}
 <p class="quiet">${fill(texts.paidTo, { name })}${paid}</p>${about}
 <dl>${utr === null ? undefined : utrRow(utr, texts)}
-<div><dt>${texts.order}</dt><dd><bdi>${number}</bdi></dd></div>
+<div><dt>${texts.order}</dt><dd><bdi>${orderNumber(checkout)}</bdi></dd></div>
 ${refunds.filter(({ status }) => status !== 'FAIL').map((refund) => refundRow(refund, texts))}</dl></section>
 <p class="quiet leaving" hidden>${fill(texts.paidText, { name })}</p>
 ${returnButton(checkout, drawing, html`<span class="seconds" aria-hidden="true"></span>`)}
@@ -240,7 +238,7 @@ function refundRow({ amount, status, endedAt, reference }: Refund, texts: PageTe
   const values = { amount: toIndianText(amount), date: endedAt === null ? '' : dateText(texts, endedAt) }
   const text = status === 'SUCCESS' ? fill(texts.refundOn, values) : fill(texts.refundPending, values)
   const utr = reference === '' ? undefined : html` · UTR ${groupUtr(reference)}`
-  return html`<div><dt>${texts.refunded}</dt><dd>${text}${utr}</dd></div>\n`
+  return html`<div><dt>${texts.refund}</dt><dd>${text}${utr}</dd></div>\n`
 }
 
 const utrRow = (utr: string, texts: PageTexts): Html =>
@@ -259,9 +257,11 @@ function deadEnd(
   const name = nameOf(checkout)
   const reason =
     state.name === 'failed' ? html`<p class="attempt">${withoutAdvice(texts, state.reason)}</p>` : undefined
+  const isInTransit = state.name === 'failed' && TONES[state.reason] === 'wait'
+  const next = isInTransit ? texts.doNotPayAgain : fill(texts.orderAgain, { name })
   const signs = { failed: SIGNS.mark, expired: SIGNS.clock, cancelled: SIGNS.cross }
   return html`<section class="card ${state.name}">${sign(state.name === 'failed' ? 'bad' : '', signs[state.name])}${heading(checkout, drawing)}
-${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${fill(texts.orderAgain, { name })}</p>
+${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${next}</p>
 <p class="quiet">${texts.missingMoney}</p>${contactLine(checkout.brand)}</section>
 ${returnButton(checkout, drawing)}`
 }
@@ -286,8 +286,12 @@ const sign = (tone: string, path: string): Html =>
 const copyButton = ({ copy, copied }: PageTexts): Html =>
   html`<button class="copy" type="button" data-copied="${copied}" hidden>${copy}</button>`
 
-/** The service's orderId has 32 characters; `<wbr>` lets it break in the middle on narrow screens. */
-export const ourId = (orderId: string): Html => html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
+/**
+ * The merchant's order_id, or the service's orderId if there is none. `<wbr>` lets its 32 characters break in the middle
+ * on narrow screens.
+ */
+export const orderNumber = ({ orderId, merchantOrderId }: Checkout): Html =>
+  merchantOrderId === orderId ? html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}` : html`${merchantOrderId}`
 
 export const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
 
