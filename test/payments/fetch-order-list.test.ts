@@ -95,8 +95,7 @@ describe('fetchOrderList with valid requests', () => {
     for (const moment of MOMENTS_MS) {
       service.clock.set(new Date(created + moment).toISOString())
       const listed = (await list(merchant)).body.data.map(listedFields)
-      const checked = []
-      for (const orderId of orders.toSorted()) checked.push(await checkedFields(service, merchant, orderId))
+      const checked = await Promise.all(orders.toSorted().map((orderId) => checkedFields(service, merchant, orderId)))
       expect(listed, `${moment} ms`).toEqual(checked)
       for (const status of ['PENDING', 'SUCCESS', 'FAIL', 'REJECT']) {
         const filtered = (await list(merchant, { status })).body.data.map(listedFields)
