@@ -1,4 +1,4 @@
-import { fetchSettlementList } from './books/settlements/fetch-settlement-list.ts'
+import { fetchSettlementList, fetchSettlementListOfMerchant } from './books/settlements/fetch-settlement-list.ts'
 import { paymentNotification } from './gateway/acquirers/direct/notifications.ts'
 import { payLogo } from './gateway/checkout/logo.ts'
 import { payPage } from './gateway/checkout/pay-page.ts'
@@ -6,9 +6,12 @@ import { payQrPng, payQrSvg } from './gateway/checkout/qr.ts'
 import { cancelPayment } from './gateway/payments/cancel-payment.ts'
 import { checkPaymentStatus } from './gateway/payments/check-payment-status.ts'
 import { createOrderRequest, createPaymentIntent } from './gateway/payments/create.ts'
+import { fetchOrderList } from './gateway/payments/fetch-order-list.ts'
 import { fetchTransactionList, fetchTransactionListOfPartner } from './gateway/payments/fetch-transaction-list.ts'
 import { checkRefundStatus } from './gateway/refunds/check-refund-status.ts'
+import { fetchRefundList } from './gateway/refunds/fetch-refund-list.ts'
 import { refundPayment } from './gateway/refunds/refund-payment.ts'
+import { fetchMerchantList } from './gateway/tenants/fetch-merchant-list.ts'
 import { livez, readyz } from './platform/http/health.ts'
 
 /** All operations, in the order of the OpenAPI document. */
@@ -20,9 +23,13 @@ export const OPERATIONS = {
     cancelPayment,
     refundPayment,
     checkRefundStatus,
+    fetchOrderList,
     fetchTransactionList,
+    fetchSettlementListOfMerchant,
+    fetchRefundList,
     fetchSettlementList,
     fetchTransactionListOfPartner,
+    fetchMerchantList,
   ],
   acquirer: [paymentNotification],
   pages: [payPage, payQrPng, payQrSvg, payLogo],

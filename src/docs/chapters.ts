@@ -13,7 +13,7 @@ export const GUIDES = {
       Start: ['quickstart', 'payment-flow', 'authentication', 'testing', 'go-live'],
       Payments: [
         ...['hosted-page', 'own-page', 'request-fields', 'payment-status', 'failure-reasons', 'cancel'],
-        ...['refunds', 'lists'],
+        ...['refunds', 'orders', 'lists'],
       ],
       Webhooks: ['webhooks', 'verify-signatures', 'webhook-responses', 'webhook-events', 'test-webhooks'],
       Reference: ['errors', 'retries', 'conventions', 'generated-clients', 'changelog'],
@@ -21,7 +21,7 @@ export const GUIDES = {
   },
   partner: {
     title: 'Partner API',
-    summary: 'List settlements and transactions of a merchant, and reconcile a month.',
+    summary: 'List merchants, settlements and transactions, and reconcile a month.',
     groups: { Partner: ['quickstart', 'transactions', 'reconcile', 'errors'] },
   },
   plugins: {

@@ -35,7 +35,7 @@ const CONCERNS = {
   SQL: /\.query\b\s*[(<]|\bfrom 'pg-copy-streams'/,
   'a request and its response':
     /\bfrom '(?:\.{1,2}\/)+(?:platform\/)?http\/(?:operation|envelope|input|error-handler)\.ts'/,
-  'who may act': /\b(?:authorizeMerchant|authorizePartner)\(/,
+  'who may act': /\bauthorize(?:Merchant|Partner|Linked)\(/,
   'the terminal': /\bfrom '\.\/(?:command|output)\.ts'/,
 } as const
 

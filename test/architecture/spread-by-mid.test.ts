@@ -189,8 +189,9 @@ async function accessesOfAll(): Promise<Map<string, Access[]>> {
     for (const way of ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin']) {
       await client.query(`set local enable_${way} = off`)
     }
-    // A message may contain several statements.
-    const all = [...sent].map(([name, texts]) => [name, [...texts].flatMap((text) => text.split(';'))] as const)
+    // A message may contain several statements. A `;` with an even number of quotes after it is in no text.
+    const separator = /;(?=[^']*(?:'[^']*'[^']*)*$)/
+    const all = [...sent].map(([name, texts]) => [name, [...texts].flatMap((text) => text.split(separator))] as const)
     for (const [, texts] of all) {
       for (const text of texts) if (text.includes('create temporary table')) await client.query(text)
     }
@@ -212,7 +213,8 @@ it('every statement on a tenant’s table names mid, or the service’s unguessa
     .flat()
     .filter(({ body }) => body)
   expect(withBody.filter(({ name }) => !accesses.has(name))).toEqual([])
-  expect([...accesses].filter(([, all]) => all.length === 0)).toEqual([])
+  // A partner's merchants are in tables of which every node has a copy.
+  expect([...accesses].filter(([, all]) => all.length === 0)).toEqual([['fetchMerchantList', []]])
 
   const withoutMid = [...accesses].flatMap(([name, all]) =>
     all.filter(({ by }) => !/\bmid = /.test(by)).map((access) => ({ name, ...access })),

@@ -16,7 +16,12 @@ export async function loadWithCost(
   {
     settled,
     ...options
-  }: { seconds: number; mode?: LoadMode | undefined; settled?: (() => Promise<void>) | undefined },
+  }: {
+    seconds: number
+    mode?: LoadMode | undefined
+    connections?: number
+    settled?: (() => Promise<void>) | undefined
+  },
 ): Promise<Cost> {
   const before = { service: cpuSeconds(service.pid), database: cpuSeconds(postgres.pid()) }
   const result = await load(service.url, requests, options)

@@ -6,7 +6,7 @@ import { build, progress } from '../support/workspace.ts'
 import { openBench, type Section } from './bench.ts'
 import { type Finding, printFinding, printVerdict, writeResults } from './report.ts'
 import { create } from './sections/create.ts'
-import { list, longList } from './sections/list.ts'
+import { list, longList, orderList } from './sections/list.ts'
 import { notifications } from './sections/notification.ts'
 import { payment } from './sections/payment.ts'
 import { status } from './sections/status.ts'
@@ -16,6 +16,7 @@ const SECTIONS: Record<string, Section> = {
   status,
   list,
   'long-list': longList,
+  'order-list': orderList,
   notification: notifications,
   payment,
 }

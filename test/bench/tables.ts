@@ -66,8 +66,9 @@ export const fillOrders = (db: Database, count: number, mids: string[]): Promise
  */
 export async function fillPayments(db: Database, count: number, mid: string): Promise<void> {
   const orders = `generate_series(1, ${count}) i,
-                  lateral (select lpad(to_hex(i), 32, '0') as order_id, (523500000000 + i)::text as utr,
-                                  timestamptz '2026-08-16 00:00:00+00' + interval '60 days' * (i / ${count}.0) as at) one`
+                  lateral (select timestamptz '2026-08-16 00:00:00+00' + interval '60 days' * (i / ${count}.0) as at) moment,
+                  lateral (select lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || lpad(to_hex(i), 20, '0') as order_id,
+                                  (523500000000 + i)::text as utr) one`
   await fill(
     db,
     'payment_intents',

@@ -14,6 +14,8 @@ import {
   newMerchant,
   newPartner,
   ORDER,
+  OWN_ORDERS,
+  OWN_REFUNDS,
   post,
   REFUND,
   REFUND_STATUS,
@@ -55,7 +57,18 @@ describe.skipIf(!ON_CITUS)('distributed database', () => {
   }, 120_000)
   afterAll(() => vi.restoreAllMocks())
 
-  const NAMING_THEIR_MERCHANT = ['create', 'order', 'status', 'cancel', 'refund', 'list', 'long list', 'transactions']
+  const NAMING_THEIR_MERCHANT = [
+    'create',
+    'order',
+    'status',
+    'cancel',
+    'refund',
+    'list',
+    'long list',
+    'transactions',
+    'orders',
+    'refunds',
+  ]
   const BY_ORDER_ID = ['payment', 'failed attempt', 'page', 'QR', 'logo', 'open page', 'ops payments show']
 
   it.each([...NAMING_THEIR_MERCHANT, ...BY_ORDER_ID])(
@@ -110,6 +123,8 @@ async function driveTheHotPath() {
   const days = { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '31-12-2026' }
   const list = () => post(app, LIST, days, partner.key)
   await as('transactions', async () => ok(await post(app, TRANSACTIONS, days, partner.key)))
+  await as('orders', async () => ok(await post(app, OWN_ORDERS, days, key)))
+  await as('refunds', async () => ok(await post(app, OWN_REFUNDS, days, key)))
   await as('list', async () => ok(await list()))
   await addSettlements(db, mid, LONG_LIST_ROWS)
   await as('long list', async () => ok(await list()))

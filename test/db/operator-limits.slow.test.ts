@@ -8,6 +8,7 @@ import { migrate } from '../../src/platform/db/migrate.ts'
 import { createPool, type Database } from '../../src/platform/db/pool.ts'
 import { createLists } from '../../src/platform/lists/lists.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { listValues } from '../support/list-reader.ts'
 import { newMerchant } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
 
@@ -90,7 +91,7 @@ describe('time limits that the operator has set for the role or the database', (
       let rows = 0
       for await (const batch of long(
         SETTLEMENTS,
-        { mid, from: new Date('2026-03-01'), until: new Date('2026-04-01') },
+        listValues(mid, '2026-03-01', '2026-04-01'),
         new AbortController().signal,
       )) {
         if (rows === 0) await sleep(BEYOND_LIMIT_MS)

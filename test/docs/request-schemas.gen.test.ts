@@ -150,6 +150,10 @@ const BODIES: Record<string, Values> = {
   WhichSettlements: { pid: identifier, mid: identifier, ...DAYS },
   WhichTransactions: { pid: identifier, mid: identifier, ...DAYS },
   WhichOwnTransactions: { mid: identifier, ...DAYS },
+  WhichOwnSettlements: { mid: identifier, ...DAYS },
+  WhichOrders: { mid: identifier, ...DAYS, status: fc.constantFrom('PENDING', 'SUCCESS', 'FAIL', 'REJECT') },
+  WhichRefunds: { mid: identifier, ...DAYS },
+  WhichMerchants: { pid: identifier },
   PaymentNotification: {
     orderId: text,
     status: fc.constantFrom('SUCCESS', 'FAIL', 'REJECT'),

@@ -95,6 +95,9 @@ describe('the tables of fields in the guides', () => {
   it.each([
     ['merchant/request-fields', '## Fields of a new payment', 'NewPayment'],
     ['merchant/refunds', '## Request fields', 'NewRefund'],
+    ['merchant/refunds', '## List refunds', 'ListedRefund'],
+    ['merchant/orders', '## Request fields', 'WhichOrders'],
+    ['merchant/orders', '## Response fields', 'Order'],
     ['merchant/lists', '## Response fields', 'Transaction'],
     ['partner/transactions', '## Response fields', 'Transaction'],
     ['partner/quickstart', '## Request fields', 'WhichSettlements'],

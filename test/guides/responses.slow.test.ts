@@ -49,6 +49,8 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     const authenticated = await paste(merchantBlock('order_id=DEMO-1'), merchantKey)
     expect(authenticated.txnStatus).toBe('SUCCESS')
 
+    real.push(await paste(merchantBlock('/v1/payments/fetchOrderList'), merchantKey))
+    real.push(await paste(blockWith('partner', 'sh', '/v1/partner/fetchMerchantList'), partnerKey))
     const listed = await paste(merchantBlock(transactions), merchantKey)
     real.push(listed)
     const data = listed.data as object[]

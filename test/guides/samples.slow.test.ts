@@ -231,6 +231,45 @@ describe('the sample that decides by the error code', () => {
   })
 })
 
+describe.concurrent('the reconciliation sample for merchants', { timeout: TIMEOUT_MS }, () => {
+  it('the reconciliation sample checks only orders whose status differs, and prints the returned status', async ({
+    expect,
+  }) => {
+    const { service, url: baseUrl, merchantKey: key, calls } = await startDemoService()
+    const create = async (order_id: string) => {
+      const { body } = await post(service.app, CREATE, intentFields('DEMO_MERCHANT', { order_id }), key)
+      return body.data.orderId as string
+    }
+    await simulate(service, await create('missed'), 'SUCCESS')
+    await simulate(service, await create('known'), 'SUCCESS')
+    await create('expired')
+    service.clock.advance(25 * 60)
+    await create('open')
+    await create('lost')
+    const stored = { missed: 'PENDING', known: 'SUCCESS', expired: 'PENDING', open: 'PENDING', other: 'PENDING' }
+    const files = {
+      'reconcile.mjs': blockWith('merchant', 'js', '// reconcile.mjs'),
+      'orders.json': JSON.stringify(stored),
+    }
+    const command = [process.execPath, 'reconcile.mjs', '31-03-2026', '01-04-2026'] as const
+    const { code, stdout, stderr } = await runIn(files, command, { baseUrl, key })
+    expect(code, stderr).toBe(0)
+    expect(stdout.split('\n').toSorted()).toEqual([
+      '',
+      'expired: store FAIL (Payment intent expired)',
+      'lost: store PENDING (Payment pending)',
+      'missed: store SUCCESS (Payment successful)',
+    ])
+    expect([...calls]).toEqual([
+      ['fetchOrderList', 1],
+      ['checkPaymentStatus', 3],
+    ])
+    const rejected = await runIn(files, command, { baseUrl, key: { ...key, secretKey: 'wrong' } })
+    expect([rejected.code, rejected.stdout]).toEqual([1, ''])
+    expect(rejected.stderr).toContain('"statusCode":401')
+  })
+})
+
 async function startWithSettlements() {
   const demo = await startDemoService({ faults: { fetchSettlementList: ['half', 'unavailable'] } })
   // The last second before the demo's month and the first one after it, both in IST.

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { errorResponse, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
+import {
+  errorResponse,
+  type Key,
+  LIST,
+  newKey,
+  newMerchant,
+  newPartner,
+  OWN_SETTLEMENTS,
+  post,
+  startService,
+} from '../support/service.ts'
 
 const service = await startService()
 const { mid } = await newMerchant(service.db)
@@ -114,6 +124,44 @@ describe('an accepted fetchSettlementList', () => {
 
   it('fetchSettlementList accepts a range from the first to the last day of the calendar', async () => {
     expect((await list('01-01-0001', '31-12-9999')).status).toBe(200)
+  })
+})
+
+describe('fetchSettlementList of a merchant', () => {
+  const own = (of: string, by: Key, headers = {}) =>
+    post(service.app, OWN_SETTLEMENTS, { mid: of, s_date: '01-01-2020', e_date: '31-12-2029' }, by, headers)
+
+  it.each(['application/json', 'text/csv'])(
+    'fetchSettlementList returns the same %s to a merchant as to its partner, byte for byte, in short and in streamed lists',
+    async (accept) => {
+      const merchant = await newMerchant(service.db)
+      const reader = await newPartner(service.db, merchant.mid)
+      const partners = async () => {
+        const fields = { pid: reader.pid, mid: merchant.mid, s_date: '01-01-2020', e_date: '31-12-2029' }
+        return (await post(service.app, LIST, fields, reader.key, { accept })).text
+      }
+      const empty = (await own(merchant.mid, merchant.key, { accept })).text
+      expect(empty).toBe(await partners())
+      for (const rows of [30, 1_100]) {
+        await service.db.query(
+          `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+           select $1, 'U' || $2::int + i, 50, '-B1', 'SUCCESS', '2025-03-02T10:00:00Z', now() from generate_series(1, $2::int) i`,
+          [merchant.mid, rows],
+        )
+        const { status, text } = await own(merchant.mid, merchant.key, { accept })
+        expect(status).toBe(200)
+        expect(text).toBe(await partners())
+        expect(text.length).toBeGreaterThan(rows * 50)
+      }
+    },
+  )
+
+  it("fetchSettlementList returns 403 for another merchant's mid, to a partner without pid, and to a disabled merchant", async () => {
+    const merchant = await newMerchant(service.db)
+    expect((await own(mid, merchant.key)).status).toBe(403)
+    expect((await own(mid, key)).status).toBe(403)
+    await service.db.query('update merchants set disabled_at = now() where mid = $1', [merchant.mid])
+    expect((await own(merchant.mid, await newKey(service.db, merchant))).status).toBe(403)
   })
 })
 

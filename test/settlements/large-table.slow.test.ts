@@ -4,6 +4,7 @@ import { SETTLEMENTS } from '../../src/books/settlements/settlements.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createLists } from '../../src/platform/lists/lists.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { listValues } from '../support/list-reader.ts'
 import { newMerchant } from '../support/service.ts'
 
 // A table for which PostgreSQL estimates that sorting a merchant's list is cheaper than reading the index in order: one
@@ -14,9 +15,6 @@ const ROWS = 1_400_000
 /** Rows of a merchant that was added after the last `analyze`. */
 const YOUNG_ROWS = 50_000
 const INDEX = 'settlements_mid_initiated_at_utr_idx'
-const FROM = new Date('2020-01-01')
-const UNTIL = new Date('2030-01-01')
-
 let db: Database
 const mids: Record<string, string> = {}
 
@@ -68,7 +66,8 @@ async function statementsOf(mid: string): Promise<string[]> {
   } as never)
   try {
     const { long } = createLists({ lists: db })
-    for await (const _batch of long(SETTLEMENTS, { mid, from: FROM, until: UNTIL }, new AbortController().signal)) break
+    const values = listValues(mid, '2020-01-01', '2030-01-01')
+    for await (const _batch of long(SETTLEMENTS, values, new AbortController().signal)) break
   } finally {
     spy.mockRestore()
   }

@@ -8,6 +8,7 @@ import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createLists } from '../../src/platform/lists/lists.ts'
 import { testPool } from '../support/database.ts'
+import { listValues } from '../support/list-reader.ts'
 import {
   basic,
   errorResponse,
@@ -277,11 +278,7 @@ describe('a long list in progress', () => {
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)
     const lists = testPool(url.href, 1)
-    const list = createLists({ lists }).long(
-      SETTLEMENTS,
-      { mid, from: new Date('2026-02-01'), until: new Date('2026-03-01') },
-      NEVER,
-    )
+    const list = createLists({ lists }).long(SETTLEMENTS, listValues(mid, '2026-02-01', '2026-03-01'), NEVER)
     const readOn = async () => {
       while (!(await list.next()).done);
     }

@@ -39,3 +39,10 @@ function count(bytes: Buffer): number {
   for (let at = bytes.indexOf(ROW_MARK); at >= 0; at = bytes.indexOf(ROW_MARK, at + ROW_MARK.length)) found += 1
   return found
 }
+
+/** The values by which a list of `mid` selects the moments from `from` until before `until`, both in ISO 8601. */
+export const listValues = (mid: string, from: string, until: string) => ({
+  mid,
+  from: String(Date.parse(from) / 1000),
+  until: String(Date.parse(until) / 1000),
+})

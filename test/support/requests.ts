@@ -12,6 +12,10 @@ export const REFUND_STATUS = '/v1/payments/checkRefundStatus'
 export const LIST = '/v1/partner/fetchSettlementList'
 export const TRANSACTIONS = '/v1/partner/fetchTransactionList'
 export const OWN_TRANSACTIONS = '/v1/payments/fetchTransactionList'
+export const OWN_ORDERS = '/v1/payments/fetchOrderList'
+export const OWN_REFUNDS = '/v1/payments/fetchRefundList'
+export const OWN_SETTLEMENTS = '/v1/payments/fetchSettlementList'
+export const LINKED_MERCHANTS = '/v1/partner/fetchMerchantList'
 
 export const FORM = 'application/x-www-form-urlencoded'
 

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { describeList, isoMoment, partnerList } from '../../gateway/tenants/list-operation.ts'
+import { describeList, isoMoment, merchantList, partnerList } from '../../gateway/tenants/list-operation.ts'
 import { SETTLEMENTS } from './settlements.ts'
 
 const SettlementRecord = z.strictObject({
@@ -24,6 +24,7 @@ const SETTLEMENT_LIST = describeList({
   name: 'Settlement',
   list: SETTLEMENTS,
   record: SettlementRecord,
+  sortedBy: 'time, oldest first, then by UTR',
   example: {
     amount: '1999.00',
     UTR: 'DEMON26278000001',
@@ -35,10 +36,20 @@ const SETTLEMENT_LIST = describeList({
   },
 })
 
+const DESCRIPTION =
+  'Returns settlements whose `initiationDate` is from `s_date` to `e_date` (days in Indian Standard Time, both included), oldest first.'
+
 export const fetchSettlementList = partnerList(SETTLEMENT_LIST, {
   path: '/v1/partner/fetchSettlementList',
   bodyName: 'WhichSettlements',
   summary: 'List settlements of a merchant',
-  description:
-    'Returns settlements whose `initiationDate` is from `s_date` to `e_date` (days in Indian Standard Time, both included), oldest first.',
+  description: DESCRIPTION,
+})
+
+export const fetchSettlementListOfMerchant = merchantList(SETTLEMENT_LIST, {
+  path: '/v1/payments/fetchSettlementList',
+  name: 'fetchSettlementListOfMerchant',
+  bodyName: 'WhichOwnSettlements',
+  summary: 'List settlements',
+  description: DESCRIPTION,
 })

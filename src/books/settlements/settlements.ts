@@ -1,4 +1,4 @@
-import { defineList } from '../../platform/lists/list.ts'
+import { defineList, isInDays } from '../../platform/lists/list.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
@@ -14,7 +14,6 @@ export const SETTLEMENTS = defineList({
     ['created_at', 'created_at', 'moment'],
   ],
   from: 'settlements',
-  mid: 'mid',
-  at: 'initiated_at',
-  utr: 'utr',
+  where: `mid = {mid} and ${isInDays('initiated_at')}`,
+  order: 'initiated_at, utr',
 })

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { defineList } from '../../platform/lists/list.ts'
-import { describeList, isoMoment, merchantList, partnerList } from '../tenants/list-operation.ts'
+import { defineList, isInDays } from '../../platform/lists/list.ts'
+import { describeList, isoMoment, merchantList, partnerList, rupees } from '../tenants/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
 /** The list contains no second payments of an order, because the operator refunds second payments. */
@@ -23,12 +23,9 @@ const TRANSACTIONS = defineList({
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment'],
   ],
   from: `payments p join payment_intents i on i.mid = p.mid and i.order_id = p.order_id and p.kind <> 'second'`,
-  mid: 'p.mid',
-  at: 'coalesce(p.paid_at, p.received_at)',
-  utr: 'p.utr',
+  where: `p.mid = {mid} and ${isInDays('coalesce(p.paid_at, p.received_at)')}`,
+  order: 'coalesce(p.paid_at, p.received_at), p.utr',
 })
-
-const rupees = z.string().regex(/^\d{1,8}\.\d{2}$/)
 
 const TRANSACTION_LIST = describeList({
   name: 'Transaction',
@@ -49,6 +46,7 @@ const TRANSACTION_LIST = describeList({
         'When the order was paid, in UTC, as the bank reports it; otherwise when the report was received. The date range applies to this time.',
     }),
   }),
+  sortedBy: 'time, oldest first, then by UTR',
   example: {
     amount: '200.00',
     UTR: '523504870405',

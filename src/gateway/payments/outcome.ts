@@ -9,7 +9,8 @@ export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
  * The stored status of an intent. With FAIL and REJECT, the last attempt failed, and the intent may still be paid.
  * CANCELLED means that the merchant has cancelled the order.
  */
-export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
+export const STATUSES = ['PENDING', 'SUCCESS', 'FAIL', 'REJECT', 'CANCELLED'] as const
+export type Status = (typeof STATUSES)[number]
 
 /** SQL list of the statuses of unpaid intents, which may be paid until their status is final. */
 export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
@@ -208,5 +209,9 @@ export type Judged = Pick<ReportedIntent, 'status' | 'expiresAt' | 'isUnreadable
 export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isAbandoned(expiresAt, now))
 }
+
+/** SQL condition: like `isOver`, for an unpaid order `i` that is not cancelled. `now` is SQL. */
+export const isOverSql = (now: string) =>
+  `(i.expires_at <= ${now} - interval '${EXPIRY_GRACE_MINUTES} minutes' and i.unreadable_at is null)`
 
 export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]

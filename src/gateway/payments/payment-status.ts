@@ -7,10 +7,10 @@ import { FAILURE_REASONS } from './failure-reasons.ts'
 import type { PaymentStatus } from './find-payment-status.ts'
 import type { Intents } from './intents.ts'
 import { mid } from './new-payment.ts'
-import { FINAL_STATUSES, type FinalStatus, isOver, type Judged } from './outcome.ts'
+import { FINAL_STATUSES, type FinalStatus, isOver, isOverSql, STATUSES, type Status } from './outcome.ts'
 
-const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
-const FINAL_MESSAGES = [
+export const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
+export const FINAL_MESSAGES = [
   'Payment successful',
   'Payment failed',
   'Payment rejected',
@@ -88,7 +88,7 @@ export function reportPaymentStatus(
   payment: PaymentStatus,
   orderId: string,
 ): z.output<typeof PaymentStatusResponse> {
-  const { txnStatus, msg } = outcome(payment, now())
+  const { txnStatus, msg } = outcome(payment.status, isOver(payment, now()))
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (payment.returnUrlCallbackWaits || (isFailed && !payment.failureReported)) {
@@ -108,9 +108,8 @@ type Outcome =
   | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
   | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
 
-function outcome(intent: Judged, now: Date): Outcome {
-  const over = isOver(intent, now)
-  switch (intent.status) {
+function outcome(status: Status, over: boolean): Outcome {
+  switch (status) {
     case 'SUCCESS':
       return { txnStatus: 'SUCCESS', msg: 'Payment successful' }
     case 'CANCELLED':
@@ -121,6 +120,13 @@ function outcome(intent: Judged, now: Date): Outcome {
     case 'FAIL':
     case 'REJECT':
       if (!over) return { txnStatus: 'PENDING', msg: 'Last attempt failed; still open' }
-      return { txnStatus: intent.status, msg: intent.status === 'FAIL' ? 'Payment failed' : 'Payment rejected' }
+      return { txnStatus: status, msg: status === 'FAIL' ? 'Payment failed' : 'Payment rejected' }
   }
+}
+
+/** SQL for a property of the outcome of the order `i`, with one case for each outcome. `now` is SQL. */
+export function outcomeSql(property: keyof Outcome, now: string): string {
+  const casesOf = (over: boolean) =>
+    `case i.status ${STATUSES.map((status) => `when '${status}' then '${outcome(status, over)[property]}'`).join(' ')} end`
+  return `case when ${isOverSql(now)} then ${casesOf(true)} else ${casesOf(false)} end`
 }

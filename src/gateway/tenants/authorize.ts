@@ -17,18 +17,24 @@ export function authorizeMerchant(request: Authorizing<{ mid: string }>): Mercha
   return caller.merchant
 }
 
+/** Throws 403 unless the key belongs to the request's pid and has the right that the operation requires. */
+export function authorizePartner(request: Authorizing<{ pid: string }>): void {
+  const { caller, body } = request
+  if (caller.kind !== 'partner' || caller.pid !== body.pid) throw forbidden()
+  requireRight(request)
+}
+
 /**
- * Throws 403 unless the key belongs to the request's pid, the operator has linked that partner to the mid, and the key
- * has the right that the operation requires. Partners of a disabled merchant still read its settlements. A single
- * look-up by (pid, mid) decides, so that the response time does not reveal which merchants exist.
+ * Throws 403 like authorizePartner, and unless the operator has linked the partner to the request's mid. Partners of a
+ * disabled merchant still read its lists. A single look-up by (pid, mid) decides, so that the response time does not
+ * reveal which merchants exist.
  */
-export async function authorizePartner(
+export async function authorizeLinked(
   request: Authorizing<{ pid: string; mid: string }>,
   isLinked: Partners['isLinked'],
 ): Promise<void> {
-  const { caller, body } = request
-  if (caller.kind !== 'partner' || caller.pid !== body.pid || !(await isLinked(body.pid, body.mid))) throw forbidden()
-  requireRight(request)
+  authorizePartner(request)
+  if (!(await isLinked(request.body.pid, request.body.mid))) throw forbidden()
 }
 
 function requireRight({ caller, routeOptions }: Pick<FastifyRequest, 'caller' | 'routeOptions'>) {

@@ -7,17 +7,18 @@ import { errorText, identifier } from '../../platform/fields.ts'
 import { prefersCsv } from '../../platform/http/accept.ts'
 import { aroundRows } from '../../platform/http/envelope.ts'
 import {
+  type Described,
   jsonResponse,
   type OperationRequest,
   operation,
   type Response,
   SUCCEEDED,
 } from '../../platform/http/operation.ts'
-import { csvForm, type Form, jsonForm, type List } from '../../platform/lists/list.ts'
+import { csvForm, type Form, jsonForm, type List, type ListValues } from '../../platform/lists/list.ts'
 import type { Lists } from '../../platform/lists/lists.ts'
 import { nextDay, startOfIstDay } from '../../platform/time.ts'
 import type { AccessKey } from './access-keys.ts'
-import { authorizeMerchant, authorizePartner } from './authorize.ts'
+import { authorizeLinked, authorizeMerchant } from './authorize.ts'
 import type { Partners } from './partners.ts'
 
 const DATE_RULE = 'must be an existing date in the format dd-mm-yyyy'
@@ -44,14 +45,15 @@ const range = { s_date, e_date }
 /** An example range that includes all orders of a sandbox. */
 const RANGE_EXAMPLE = { s_date: '01-01-2026', e_date: '31-12-2029' }
 
-const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
+export const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
+export const pid = identifier.meta({ description: 'Your partner identifier, assigned by the operator.' })
 const PartnerRange = z
-  .object({
-    pid: identifier.meta({ description: 'Your partner identifier, assigned by the operator.' }),
-    mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
-    ...range,
-  })
+  .object({ pid, mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }), ...range })
   .refine(inOrder, NOT_IN_ORDER)
+type Range = Omit<z.output<typeof MerchantRange>, 'mid'>
+
+/** A list formats every amount as rupees with two decimals. */
+export const rupees = z.string().regex(/^\d{1,8}\.\d{2}$/)
 
 export const isoMoment = z
   .string()
@@ -67,25 +69,28 @@ const LONG_LIST_RETRY_SECONDS = 5
 type Description<Record extends z.ZodObject> = {
   /** Name of a record, such as `Settlement`, for messages and schemas. */
   name: string
+  /** Name of the record's schema if another operation uses `name`. */
+  schemaName?: string
   list: List
   record: Record
+  /** The order of the records, which completes the sentence "Sorted by …". */
+  sortedBy: string
   example: z.output<Record>
 }
 
-export function describeList<Record extends z.ZodObject>({ name, list, record, example }: Description<Record>) {
+export function describeList<Record extends z.ZodObject>(description: Description<Record>) {
+  const { name, schemaName = name, list, record, sortedBy, example } = description
   const [found, noneFound] = [`${name}s found`, `No ${name.toLowerCase()}s found`]
   const schema = z.strictObject({
     status: z.literal(true),
     statusCode: SUCCEEDED,
     msg: z.enum([found, noneFound]),
-    data: z
-      .array(record)
-      .meta({ description: 'Sorted by time, oldest first, then by UTR. Empty if the range contains none.' }),
+    data: z.array(record).meta({ description: `Sorted by ${sortedBy}. Empty if no record was found.` }),
   })
   const response: Response<never> = jsonResponse({
     description: `The ${name.toLowerCase()}s.`,
     schema,
-    named: { [`${name}List`]: schema, [name]: record },
+    named: { [`${name}List`]: schema, [schemaName]: record },
     example: { status: true, statusCode: 200, msg: found, data: [example] } as z.output<typeof schema>,
   })
   const json = jsonForm(list, (isFound) => aroundRows(isFound ? found : noneFound))
@@ -96,66 +101,100 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
 
 type DescribedList = ReturnType<typeof describeList>
 /** The texts of a list in the OpenAPI document. `bodyName` is the name of the body's schema. */
-type ListTexts = { path: string; name?: string; bodyName: string; summary: string; description: string }
+type ListTexts = Pick<Described, 'path' | 'summary' | 'description'> & { name?: string; bodyName: string }
 
-export const merchantList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
-  operation({
-    ...common(described, texts, 'merchant'),
+const INVALID_DATE = badRequest(`s_date ${DATE_RULE}`)
+
+/** A list of a merchant's records for the merchant. `schema` has the range of days, and filters. */
+export const merchantList = (
+  described: DescribedList,
+  { schema = MerchantRange, bodyName, ...texts }: ListTexts & { schema?: typeof MerchantRange },
+) =>
+  listOperation(described, {
+    ...texts,
     tag: 'Merchant',
-    body: { name: bodyName, schema: MerchantRange, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
-    handle: (dependencies: Dependencies) => (request, reply) => {
-      const authorize = async () => authorizeMerchant(request)
-      return sendList(described, dependencies, reply, { request, authorize, reader: `merchant ${request.body.mid}` })
-    },
+    body: { name: bodyName, schema, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
+    invalid: INVALID_DATE,
+    read: (request) => ({
+      values: valuesOf(request.body),
+      authorize: async () => authorizeMerchant(request),
+      reader: `merchant ${request.body.mid}`,
+    }),
   })
 
+/** A list of a merchant's records for the merchant's partners. */
 export const partnerList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
-  operation({
-    ...common(described, texts, 'partner'),
+  listOperation(described, {
+    ...texts,
     tag: 'Partner',
     body: {
       name: bodyName,
       schema: PartnerRange,
       example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
     },
-    handle: (dependencies: Dependencies) => (request, reply) => {
-      const authorize = () => authorizePartner(request, dependencies.isLinked)
-      return sendList(described, dependencies, reply, { request, authorize, reader: `partner ${request.body.pid}` })
-    },
+    invalid: INVALID_DATE,
+    read: (request, { isLinked }) => ({
+      values: valuesOf(request.body),
+      authorize: () => authorizeLinked(request, isLinked),
+      reader: `partner ${request.body.pid}`,
+    }),
   })
 
-const common = <Texts extends { description: string }>({ response }: DescribedList, texts: Texts, reader: string) => ({
-  ...texts,
-  access: 'list' as const,
-  description:
-    `${texts.description} There is no maximum range: a long list is streamed. If it is cut off, the JSON is incomplete: send the ` +
-    `request again. A ${reader} can read one long list at a time. With \`Accept: text/csv\`, the response is CSV with the field names as header.`,
-  errors: [
-    badRequest('s_date must be an existing date in the format dd-mm-yyyy'),
-    oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
-  ],
-  response,
+const valuesOf = ({ s_date, e_date, ...fields }: Range): ListValues => ({
+  ...fields,
+  from: secondsOf(s_date),
+  until: secondsOf(nextDay(e_date)),
 })
 
+const secondsOf = (moment: Date) => String(moment.getTime() / 1000)
+
 type Reading = {
-  request: OperationRequest<typeof MerchantRange>
-  /** Throws 403 unless `request.caller` may read the list. */
+  values: ListValues
+  /** Throws 403 if `request.caller` must not read the list. Called again while a long list is sent. */
   authorize: () => Promise<unknown>
+  /** The merchant or partner that can read one long list at a time. */
   reader: string
+}
+
+type ListDefinition<Schema extends z.ZodObject> = Omit<ListTexts, 'bodyName'> &
+  Pick<Described, 'tag'> & {
+    body: { name: string; schema: Schema; example: Record<string, string> }
+    /** An example of an invalid field. */
+    invalid: Failure
+    read: (request: OperationRequest<Schema>, dependencies: Dependencies) => Reading
+  }
+
+/** An operation that returns the records of a list, as JSON or CSV. */
+export function listOperation<Schema extends z.ZodObject>(
+  described: DescribedList,
+  { description, invalid, read, ...definition }: ListDefinition<Schema>,
+) {
+  return operation({
+    ...definition,
+    access: 'list',
+    description:
+      `${description} There is no maximum length: a long list is streamed. If it is cut off, the JSON is incomplete: send the ` +
+      `request again. A ${definition.tag.toLowerCase()} can read one long list at a time. With \`Accept: text/csv\`, the response ` +
+      'is CSV with the field names as header.',
+    errors: [invalid, oneLongListAtATime(LONG_LIST_RETRY_SECONDS)],
+    response: described.response,
+    handle: (dependencies: Dependencies) => (request, reply) =>
+      sendList(described, dependencies, reply, read(request, dependencies)),
+  })
 }
 
 async function sendList(
   { list, json, csv }: DescribedList,
-  { lists, findKey, limits }: Dependencies,
+  { lists, findKey, limits, now }: Dependencies,
   reply: FastifyReply,
-  { request, authorize, reader }: Reading,
+  { values: requested, authorize, reader }: Reading,
 ): Promise<FastifyReply> {
-  const { mid, s_date: from, e_date } = request.body
-  const range = { mid, from, until: nextDay(e_date) }
+  const { request } = reply
+  const values = { ...requested, now: now().toISOString() }
   await authorize()
-  request.mid = mid
+  request.mid ??= requested.mid
   const form = prefersCsv(request.headers.accept) ? csv : json
-  const lines = await lists.short(list, range, limits.lists.shortRows)
+  const lines = await lists.short(list, values, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
   // Each caller may read one long list at a time, and all callers together a few lists, so that connections remain
@@ -172,7 +211,7 @@ async function sendList(
   longReaders.add(reader)
   const over = watchReader(reply, checkRight, limits.lists)
   over.addEventListener('abort', () => longReaders.delete(reader))
-  const batches = lists.long(list, range, over)
+  const batches = lists.long(list, values, over)
   return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
 }
 
@@ -200,6 +239,7 @@ type Dependencies = {
   isLinked: Partners['isLinked']
   findKey: (publicKey: string) => Promise<AccessKey | undefined>
   limits: Pick<Limits, 'lists'>
+  now: () => Date
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
+import { orderIdsBeginSql } from '../payments/intent.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import {
   abandonedUntil,
@@ -142,7 +143,7 @@ async function saveOpenOrders(
        -- estimates.
        select mid, order_id, expires_at
          from payment_intents i
-        where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
+        where order_id >= ${orderIdsBeginSql('$1::timestamptz')} and order_id < ${orderIdsBeginSql('$2::timestamptz')}
           and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
           and not ${IS_WRITTEN}
      )
@@ -161,10 +162,5 @@ async function saveOpenOrders(
 
 /** SQL condition: the event payment.expired of the order `i` is stored. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
-
-/**
- * Returns SQL for the first 12 digits of an orderId created at `moment`, like `orderIdsBegin` in payments/intent.ts.
- */
-const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

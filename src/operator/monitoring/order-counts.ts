@@ -1,14 +1,13 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import {
-  abandonedUntil,
   EXPIRY_GRACE_MINUTES,
+  isOverSql,
   LONGEST_EXPIRY_MINUTES,
   OPEN_STATUSES,
 } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 
-/** SQL condition for a final unpaid intent: the intent expired by $3, and its last status response was readable. */
-const IS_OVER = '(expires_at <= $3 and unreadable_at is null)'
+const IS_OVER = isOverSql('$3::timestamptz')
 
 /** SQL expression for each count. */
 const COUNTS = {
@@ -78,13 +77,13 @@ const HOUR_MS = 60 * 60_000
 
 /**
  * Returns the parameters of both queries: $1 is the first orderId of each hour, and $2 the first orderId of the next
- * hour. $3 is the time before which an unpaid order must have expired to be final.
+ * hour. $3 is the current time.
  */
 function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date] {
   const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
     orderIdsBegin(new Date(since.getTime() + hour * HOUR_MS)),
   )
-  return [bounds.slice(0, -1), bounds.slice(1), abandonedUntil(now)]
+  return [bounds.slice(0, -1), bounds.slice(1), now]
 }
 
 /**
@@ -96,7 +95,7 @@ const BY_HOUR_AND_MERCHANT = `
     from unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)
    cross join lateral (
      select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
-       from payment_intents
+       from payment_intents i
       where order_id >= h.first and order_id < h.next
       group by mid) c`
 

@@ -1,21 +1,26 @@
+import { escapeLiteral } from 'pg'
 import { prepared } from '../db/prepared.ts'
 import { toDecimalText } from '../money.ts'
 
 type Description = {
   /**
-   * Name, SQL and contents of each field. The contents are paise, a moment or free text. By default, the contents are
-   * ASCII without quotes, backslashes and control characters, which JSON and COPY's text format write identically. In
-   * the SQL, `{mid}` stands for the merchant. Every subquery must contain `{mid}`, so that the query reads one shard.
-   * No column may be null.
+   * Name, SQL and contents of each field. The contents are paise, a moment, a moment or null, or free text. By default,
+   * the contents are ASCII without quotes, backslashes and control characters, which JSON and COPY's text format write
+   * identically. Only the column of a `moment or null` may be null.
+   *
+   * In all SQL of a list, `{mid}` stands for the value `mid` of a request; an absent value is an empty text. Every
+   * subquery must contain `{mid}`, so that the query reads one shard.
    */
-  fields: readonly (readonly [name: string, sql: string, holds?: 'paise' | 'moment' | 'free text'])[]
+  fields: readonly (readonly [name: string, sql: string, holds?: 'paise' | 'moment' | 'moment or null' | 'free text'])[]
   /** SQL for the tables with their joins. */
   from: string
-  /** SQL for a row's merchant, moment and UTR (in byte order). One index must have these three columns. */
-  mid: string
-  at: string
-  utr: string
+  where: string
+  /** SQL of the columns by which the records are sorted. One index must have these columns, after those of `where`. */
+  order: string
 }
+
+/** The values of a request. Moments are seconds since 1970 or ISO 8601, as the SQL of the list converts them. */
+export type ListValues = Readonly<Record<string, string | undefined>>
 
 export type List = ReturnType<typeof defineList>
 
@@ -23,42 +28,47 @@ export type List = ReturnType<typeof defineList>
  * Defines a list. The SQL of the list yields lines in COPY's text format with moments in UTC. A form's `toRecord` reads
  * these lines.
  */
-export function defineList({ fields, from, mid, at, utr }: Description) {
-  // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
-  const columns = fields.map(([, sql, holds]) => (holds === 'moment' ? `${sql} at time zone 'UTC'` : sql))
+export function defineList({ fields, from, where, order }: Description) {
+  const columns = fields.map(([, sql, holds]) => {
+    // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
+    if (holds === 'moment') return `${sql} at time zone 'UTC'`
+    return holds === 'moment or null' ? `coalesce((${sql} at time zone 'UTC')::text, '')` : sql
+  })
   const copied = columns.map((sql, index) => (fields[index]?.[2] === 'free text' ? escaped(sql) : sql))
-  const rows = (first: string, until: string) => `
-    from ${from}
-   where ${mid} = {mid} and ${at} >= to_timestamp(${first}) and ${at} < to_timestamp(${until})`
-  const order = `${at}, ${utr}`
+  const rows = `from ${from} where ${where} order by ${order}`
+  const short = `
+    select count(*) as count, case when count(*) <= {most} then string_agg(line, E'\\n') end as lines
+      from (select concat_ws(E'\\t', ${copied}) as line ${rows} limit {most} + 1) l`
+  const names = [...new Set(Array.from(short.matchAll(VALUE), ([, name = '']) => name))]
+  const statement = prepared(short.replaceAll(VALUE, (_, name: string) => `$${names.indexOf(name) + 1}`))
 
   return {
     fields,
 
     /**
-     * SQL that returns one row: the number of records, counted up to `$4` + 1, and the lines of the records in one
-     * text, or null for more than `$4` records. `$1` is the mid, `$2` and `$3` are `from` and `until` of `copy`.
+     * SQL that returns one row: the number of records, counted up to `most` + 1, and the lines of the records in one
+     * text, or null for more than `most` records.
      */
-    short: prepared(
-      `select count(*) as count, case when count(*) <= $4 then string_agg(line, E'\\n') end as lines
-         from (select concat_ws(E'\\t', ${copied}) as line ${rows('$2', '$3')} order by ${order} limit $4 + 1) l`.replaceAll(
-        '{mid}',
-        '$1',
-      ),
-    ),
+    short(values: ListValues, most: number) {
+      const all: ListValues = { ...values, most: String(most) }
+      return statement(...names.map((name) => all[name] ?? ''))
+    },
 
-    /**
-     * SQL for the records from `from` until before `until`, oldest first, then by UTR in byte order. `mid` is SQL,
-     * because COPY accepts no parameters. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1
-     * differently.
-     */
-    copy: (mid: string, from: number, until: number) =>
-      `copy (select ${columns} ${rows(String(from), String(until))} order by ${order}) to stdout`.replaceAll(
-        '{mid}',
-        () => mid,
+    /** SQL for all records. It contains the values, because COPY accepts no parameters. */
+    copy: (values: ListValues) =>
+      `copy (select ${columns} ${rows}) to stdout`.replaceAll(VALUE, (_, name: string) =>
+        escapeLiteral(values[name] ?? ''),
       ),
   }
 }
+
+/**
+ * SQL condition: the moment is from `{from}` until before `{until}`, both in seconds since 1970, because ISO 8601 and
+ * PostgreSQL write year 1 differently.
+ */
+export const isInDays = (moment: string) => `${moment} >= to_timestamp({from}) and ${moment} < to_timestamp({until})`
+
+const VALUE = /\{(\w+)\}/g
 
 /** SQL for free text in COPY's text format. Only the three characters that `uncopied` would misread are escaped. */
 const escaped = (sql: string) => String.raw`replace(replace(replace(${sql}, '\', '\\'), E'\t', '\t'), E'\n', '\n')`
@@ -92,7 +102,7 @@ function toRecordOf({ fields }: Fields, { before, end, plain, free }: Format): F
       const holds = held[index]
       record += before[index]
       if (holds === 'paise') record += inRupees(value)
-      else if (holds === 'moment') record += toUtcIso(value)
+      else if (holds === 'moment' || holds === 'moment or null') record += toUtcIso(value)
       else if (holds === 'free text' && !WRITTEN_ALIKE.test(value)) record += free(uncopied(value))
       else record += plain === undefined ? value : plain(value)
       begin = tab + 1
@@ -148,8 +158,9 @@ function inRupees(paise: string): string {
   return `${paise.slice(0, point)}.${paise.slice(point)}`
 }
 
-/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`. Microseconds are cut off. */
+/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`, and no moment as no text. Microseconds are cut off. */
 function toUtcIso(text: string): string {
+  if (text === '') return ''
   const day = text.slice(0, 10)
   // Most moments have no fraction of a second.
   if (text.length === WHOLE_SECONDS) return `${day}T${text.slice(11)}.000Z`

@@ -1,14 +1,12 @@
 import type { Readable } from 'node:stream'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
-import { escapeLiteral, type QueryConfig } from 'pg'
+import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import type { Database, Pools } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
-import type { List } from './list.ts'
+import type { List, ListValues } from './list.ts'
 
 export type Lists = ReturnType<typeof createLists>
-
-type Range = { mid: string; from: Date; until: Date }
 
 export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>) {
   /**
@@ -26,11 +24,11 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
     longReaders: new Set<string>(),
 
     /**
-     * Returns the lines for `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Returns
-     * undefined for more than `most` lines. `short` sends a single statement, whereas `long` needs seven round trips.
+     * Returns the lines in the order of the list, or undefined for more than `most` lines. `short` sends a single
+     * statement, whereas `long` needs seven round trips.
      */
-    async short(list: List, { mid, from, until }: Range, most: number): Promise<string[] | undefined> {
-      const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }
+    async short(list: List, values: ListValues, most: number): Promise<string[] | undefined> {
+      const query = { ...list.short(values, most), ...IN_TIME }
       const { rows } = await onEither((db) => db.query<{ count: number; lines: string | null }>(query))
       const [{ count, lines } = { count: 0, lines: null }] = rows
       if (count > most) return undefined
@@ -41,14 +39,11 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
      * Yields any number of lines in batches at the reader's pace, from one snapshot and in constant memory. Stops
      * immediately when `signal` aborts. Throws the errors that the database returns.
      */
-    async *long(list: List, { mid, from, until }: Range, signal: AbortSignal): AsyncGenerator<string[]> {
-      const statement = list.copy(escapeLiteral(mid), secondsOf(from), secondsOf(until))
-      yield* copy(await onEither((db) => db), statement, signal)
+    async *long(list: List, values: ListValues, signal: AbortSignal): AsyncGenerator<string[]> {
+      yield* copy(await onEither((db) => db), list.copy(values), signal)
     },
   }
 }
-
-const secondsOf = (moment: Date) => moment.getTime() / 1000
 
 /** Longest wait for the replica's first response, short enough for the primary to respond in time afterwards. */
 const REPLICA_MS = 400

@@ -1,12 +1,13 @@
 import type { Database } from '../../../src/platform/db/pool.ts'
 import { readList } from '../../support/list-reader.ts'
 import { residentMB } from '../../support/processes.ts'
-import { type FormRequest, listRequest } from '../../support/requests.ts'
-import { newPartner } from '../../support/tenants.ts'
+import { type FormRequest, formRequest, listRequest } from '../../support/requests.ts'
+import { newKey, newPartner } from '../../support/tenants.ts'
 import type { WorkspaceDatabase } from '../../support/workspace.ts'
 import { progress } from '../../support/workspace.ts'
 import type { Bench, Section } from '../bench.ts'
 import { startContender, startOurs, typical } from '../contenders.ts'
+import { type Cost, costSeries, loadWithCost } from '../cost.ts'
 import { load } from '../load.ts'
 import { COPY_CLIENT, copyOut } from '../psql.ts'
 import type { Finding } from '../report.ts'
@@ -25,6 +26,12 @@ const WATCH_MS = 20
 const SMALL_TABLE_ROWS = 10_000
 const LARGE_TABLE_ROWS = 10_000_000
 const QUICK_LARGE_TABLE_ROWS = 1_000_000
+const LARGE_ORDER_TABLE_ROWS = 200_000
+/** 30 orders a day, as many as RARE_ROWS. */
+const ORDERS_OF_60_DAYS = 1_800
+const COST_ROUNDS = 15
+const COST_CONNECTIONS = 8
+const COST_ROUND_SECONDS = 2
 const LAST_DAY = '31-12-2026'
 const MID = merchantId(0)
 
@@ -63,6 +70,58 @@ export const list: Section = async (bench) => {
     table(bench, 'list_large', large, days),
   ])
   return () => shortLists(bench, smallTable, largeTable)
+}
+
+/**
+ * Measures fetchOrderList beside fetchTransactionList of the same paid orders, which are the most expensive orders of
+ * fetchOrderList.
+ */
+export const orderList: Section = async (bench) => {
+  const { db, url } = await bench.createDatabase('list_orders')
+  await addMerchants(db)
+  await fillPayments(db, LARGE_ORDER_TABLE_ROWS, merchantId(1))
+  await fillPayments(db, ORDERS_OF_60_DAYS, MID)
+  const key = await newKey(db, { mid: MID })
+  const requestOf = (operation: string) =>
+    formRequest(`/v1/payments/${operation}`, key, { mid: MID, s_date: '01-09-2026', e_date: '01-09-2026' })
+  const requests = { orders: requestOf('fetchOrderList'), transactions: requestOf('fetchTransactionList') }
+  return async () => {
+    const service = await startOurs(url)
+    for (const request of Object.values(requests)) {
+      const found = await readList(service.url, request)
+      if (found !== RARE_ROWS) throw new Error(`The list has ${found} rows instead of ${RARE_ROWS}.`)
+      await load(service.url, request, { seconds: WARM_UP_SECONDS, connections: COST_CONNECTIONS })
+    }
+    const names = ['orders', 'transactions'] as const
+    const costs = await alternate(names, COST_ROUNDS, async (name, round) => {
+      const cost = await loadWithCost(bench, service, requests[name], {
+        seconds: COST_ROUND_SECONDS,
+        connections: COST_CONNECTIONS,
+      })
+      const { serviceMicroseconds: ofService, databaseMicroseconds: ofDatabase } = cost
+      progress(`${name}: round ${round} of ${COST_ROUNDS}: ${Math.round(ofService)} + ${Math.round(ofDatabase)} µs`)
+      return cost
+    })
+    await service.stop()
+    const inAll = (of: Cost[]) => of.map((cost) => cost.serviceMicroseconds + cost.databaseMicroseconds)
+    return [
+      {
+        title: `fetchOrderList of ${RARE_ROWS} paid orders at ${COST_CONNECTIONS} connections`,
+        series: [
+          ...costSeries('fetchOrderList', costs.orders),
+          ...costSeries('fetchTransactionList', costs.transactions),
+        ],
+        figures: [
+          {
+            what: 'processor time with database: fetchOrderList / fetchTransactionList',
+            samples: ratios(inAll(costs.orders), inAll(costs.transactions)),
+            unit: '×',
+            atMost: 1,
+          },
+        ],
+      },
+    ]
+  }
 }
 
 async function table(

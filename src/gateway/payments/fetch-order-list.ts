@@ -1,0 +1,105 @@
+import * as z from 'zod'
+import { errorText } from '../../platform/fields.ts'
+import { defineList } from '../../platform/lists/list.ts'
+import { describeList, isoMoment, MerchantRange, merchantList, rupees } from '../tenants/list-operation.ts'
+import { FAILURE_REASONS } from './failure-reasons.ts'
+import { orderIdsBeginSql } from './intent.ts'
+import { orderId } from './new-payment.ts'
+import { FINAL_STATUSES } from './outcome.ts'
+import { FINAL_MESSAGES, OPEN_MESSAGES, outcomeSql } from './payment-status.ts'
+import { failureReason } from './reported-status.ts'
+
+const TXN_STATUS = outcomeSql('txnStatus', '{now}::timestamptz')
+
+const ORDERS = defineList({
+  fields: [
+    ['orderId', 'i.order_id'],
+    ['order_id', 'i.merchant_order_id', 'free text'],
+    ['merchant_id', 'i.mid'],
+    ['amount', 'i.amount_paise', 'paise'],
+    ['status', TXN_STATUS],
+    ['msg', outcomeSql('msg', '{now}::timestamptz')],
+    ['reason', `coalesce(${failureReason('{mid}')}, '')`],
+    ['UTR', `coalesce(i.utr, '')`],
+    [
+      'refunded',
+      `case when i.utr is null then 0 else coalesce((
+         select sum(r.amount_paise)
+           from refunds r
+          where r.mid = {mid} and r.order_id = i.order_id and r.utr = i.utr and r.status = 'SUCCESS'), 0) end`,
+      'paise',
+    ],
+    ['created_at', 'i.created_at', 'moment'],
+    ['expires_at', 'i.expires_at', 'moment'],
+    ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment or null'],
+  ],
+  from: 'payment_intents i left join payments p on p.mid = {mid} and p.utr = i.utr',
+  // An orderId begins with the time of its creation, so the primary key is also in the order of creation.
+  where: `i.mid = {mid} and i.order_id >= ${orderIdsBeginSql('to_timestamp({from})')}
+          and i.order_id < ${orderIdsBeginSql('to_timestamp({until})')} and ({status} = '' or {status} = ${TXN_STATUS})`,
+  order: 'i.mid, i.order_id',
+})
+
+const TXN_STATUSES = ['PENDING', ...FINAL_STATUSES] as const
+const STATUS_RULE = `must be ${TXN_STATUSES.join(', ').replace(/, (?=\w+$)/, ' or ')}`
+
+const ORDER_LIST = describeList({
+  name: 'Order',
+  list: ORDERS,
+  record: z.strictObject({
+    orderId,
+    order_id: z
+      .string()
+      .meta({ description: 'The merchant’s identifier of the order, or `orderId` if the merchant sent none.' }),
+    merchant_id: z.string(),
+    amount: rupees.meta({ description: 'Rupees with two decimals, as text. Do not parse it as a float.' }),
+    status: z.enum(TXN_STATUSES).meta({
+      description: 'The `txnStatus` that checkPaymentStatus returns at the same time. Only `SUCCESS` is paid.',
+    }),
+    msg: z.enum([...OPEN_MESSAGES, ...FINAL_MESSAGES]),
+    reason: z
+      .enum(['', ...FAILURE_REASONS])
+      .meta({ description: 'Why the last attempt failed. Empty unless the last report is of a failed attempt.' }),
+    UTR: z.string().meta({ description: 'Unique transaction reference of the payment; empty unless `SUCCESS`.' }),
+    refunded: rupees.meta({ description: 'The sum of the successful refunds of this payment.' }),
+    created_at: isoMoment.meta({
+      description: 'When the order was created, in UTC. The date range applies to this time.',
+    }),
+    expires_at: isoMoment.meta({ description: 'When the payment link expires, in UTC.' }),
+    paid_at: z.union([isoMoment, z.literal('')]).meta({
+      description:
+        'When the order was paid, in UTC, as the bank reports it; otherwise when the report was received. Empty unless `SUCCESS`.',
+    }),
+  }),
+  sortedBy: '`created_at`, oldest first, then by `orderId`',
+  example: {
+    orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+    order_id: 'DEMO-1',
+    merchant_id: 'DEMO_MERCHANT',
+    amount: '200.00',
+    status: 'SUCCESS',
+    msg: 'Payment successful',
+    reason: '',
+    UTR: '523504870405',
+    refunded: '88.50',
+    created_at: '2026-10-05T04:30:00.000Z',
+    expires_at: '2026-10-05T04:45:00.000Z',
+    paid_at: '2026-10-05T04:31:00.000Z',
+  },
+})
+
+export const fetchOrderList = merchantList(ORDER_LIST, {
+  path: '/v1/payments/fetchOrderList',
+  bodyName: 'WhichOrders',
+  schema: MerchantRange.safeExtend({
+    status: z
+      .enum(TXN_STATUSES, errorText(STATUS_RULE))
+      .meta({ description: 'Lists only orders of this status.' })
+      .optional(),
+  }),
+  summary: 'List orders',
+  description:
+    'Returns one record per order, paid or not, with the status that checkPaymentStatus returns at the same time. Both dates are ' +
+    'inclusive days in Indian Standard Time and apply to `created_at`. The list is a report and may lag behind by seconds: before ' +
+    'you fulfil an order, check its status or wait for its webhook.',
+})
