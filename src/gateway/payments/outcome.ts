@@ -146,8 +146,8 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
     const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined
     if (stored) return stored.isSecond ? { verdict: 'second payment', stored } : { verdict: 'repeat', of: stored }
     if (intent.isOfAnotherOrder) return { verdict: 'exception', kind: 'UTR of another order' }
-    // A daily transaction report arrives after every order's final status, so its success is late only if the failure
-    // was reported to the merchant.
+    // A daily transaction report usually arrives after an order's final status, so its success is late only if the
+    // failure was reported to the merchant.
     if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failureReported) }
     const isSecond = intent.payments.every((payment) => isOfAnother(report, payment))
     return isSecond ? { verdict: 'second payment', stored: undefined } : { verdict: 'repeat' }
@@ -181,8 +181,21 @@ export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Dat
   return paidAt.getTime() >= createdAt.getTime() - CLOCK_TOLERANCE_MS ? paidAt : undefined
 }
 
-/** The longest time from an order's creation to its expiry that an operator can set. */
+/**
+ * The longest time from an order's creation to its expiry without `expiry_minutes`, and the usual maximum with
+ * `expiry_minutes`. Look-ups by creation read orders of this time only; longer orders are found by IS_LONG.
+ */
 export const LONGEST_EXPIRY_MINUTES = 24 * 60
+/** The shortest `expiry_minutes`, and the highest maximum that an operator can set for a merchant. */
+export const LEAST_EXPIRY_MINUTES = 5
+export const HIGHEST_EXPIRY_MINUTES = 30 * 24 * 60
+
+/** Whether an order can be paid for longer than LONGEST_EXPIRY_MINUTES. */
+export const isLong = ({ createdAt, expiresAt }: Pick<Intent, 'createdAt' | 'expiresAt'>): boolean =>
+  expiresAt.getTime() - createdAt.getTime() > LONGEST_EXPIRY_MINUTES * 60_000
+
+/** The SQL equivalent of `isLong`, which is the condition of the index payment_intents_long_idx. */
+export const IS_LONG = `expires_at - created_at > interval '1 day'`
 
 /**
  * Minutes after the expiry during which the bank may still report a payment. After these minutes, the order has finally

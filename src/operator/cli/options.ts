@@ -47,6 +47,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--layout': 'Layout of the file',
   '--line': 'Line number in the bank statement',
   '--max-amount': 'Maximum amount of an order in whole rupees, 1 to 500000; default is 100000',
+  '--max-expiry-minutes': 'Maximum expiry_minutes of a request, 5 to 43200; default is 1440',
   '--logo': 'PNG of at most 32 KiB and 512 × 512 pixels for the pay page; - for standard input',
   '--may-refund': 'Allow the key to create refunds',
   '--mcc': 'Merchant category code that the bank assigned, such as 5814',
