@@ -40,8 +40,8 @@ const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
 function minutes<T>(min: number, max: number, usual: T) {
   const rule = `must be a whole number of minutes, ${min} to ${max}, or default`
   return matching(/^(?:default|[1-9]\d{0,4})$/, rule)
-    .refine((text) => text === 'default' || (Number(text) >= min && Number(text) <= max), rule)
     .transform((text) => (text === 'default' ? usual : Number(text)))
+    .refine((given) => typeof given !== 'number' || (given >= min && given <= max), rule)
 }
 
 const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`

@@ -5,6 +5,8 @@ import { writeDeliveries } from '../payments/outbox.ts'
 import {
   abandonedUntil,
   EXPIRY_GRACE_MINUTES,
+  HIGHEST_EXPIRY_MINUTES,
+  IS_LONG,
   LONGEST_EXPIRY_MINUTES,
   OPEN_STATUSES,
   type Status,
@@ -13,9 +15,13 @@ import { failureReason, writtenExpiries } from '../payments/reported-status.ts'
 
 /**
  * Minutes from an unpaid order's creation until its status is final: the time to pay, from 1 minute to a day, plus the
- * grace period.
+ * grace period. `ofLong` is the most for a long order.
  */
-const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
+const FINAL_AFTER_MINUTES = {
+  atLeast: 1 + EXPIRY_GRACE_MINUTES,
+  atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES,
+  ofLong: HIGHEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES,
+}
 /**
  * Length of the period, in minutes, whose orders one statement reads, so that an instance does not read a whole day in
  * one statement at startup.
@@ -30,8 +36,8 @@ type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhoo
  * needs no further index. Orders are read when they are 9 to 10 minutes old. Most orders are paid by then. Only the
  * unpaid orders are stored in webhook_expiries, with the time at which each order becomes final.
  *
- * At startup, an instance reads all orders that may still be open, so that no order is missed after a period without
- * instances.
+ * At startup, an instance reads the orders of the last day that may still be open, so that no order is missed after a
+ * period without instances. Orders that can be paid for longer are stored in webhook_expiries when they are created.
  */
 export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
@@ -123,18 +129,22 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
 type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
 
 /** Stores the open orders of a merchant for whom a webhook endpoint is being added. */
-export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
-  const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
-  return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: abandonedUntil(now) } })
+export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
+  const dayAgo = minutes(now, -FINAL_AFTER_MINUTES.atMost)
+  const only = { mid, expiringAfter: abandonedUntil(now) }
+  await saveOpenOrders(db, { from: dayAgo, to: now, only })
+  // Earlier orders are open only if they are long, and these are read by their own index.
+  const from = minutes(now, -FINAL_AFTER_MINUTES.ofLong)
+  await saveOpenOrders(db, { from, to: dayAgo, only: { ...only, isLong: true } })
 }
 
 /**
  * Stores the open orders created from `from` until before `to`, of merchants with a webhook endpoint that was created
- * before the order expires; with `only`, orders of one merchant. A repeat changes nothing.
+ * before the order expires; with `only`, orders of one merchant, or only its long orders. A repeat changes nothing.
  */
 async function saveOpenOrders(
   db: Queryable,
-  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date } },
+  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date; isLong?: boolean } },
 ): Promise<void> {
   await db.query(
     `with open as materialized (
@@ -144,6 +154,7 @@ async function saveOpenOrders(
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
           and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
+          ${only?.isLong ? `and ${IS_LONG}` : ''}
           and not ${IS_WRITTEN}
      )
      insert into webhook_expiries (mid, order_id, final_at)

@@ -2,6 +2,7 @@ import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import {
   abandonedUntil,
   EXPIRY_GRACE_MINUTES,
+  IS_LONG,
   LONGEST_EXPIRY_MINUTES,
   OPEN_STATUSES,
 } from '../../gateway/payments/outcome.ts'
@@ -44,14 +45,17 @@ export function conversionOf({ orders, paid, waiting }: OrderCounts): number | u
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
 
-/** Longest time in milliseconds until an order is final. After this time, only a late payment changes the order. */
+/** Longest time in milliseconds until a short order is final. After this time, only a late payment changes the order. */
 export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
 
 /** Orders of one merchant in one hour. Hours are numbered from 0. */
 export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
 
 /** A period of `hours` hours that starts at `since`. */
-type Period = { since: Date; hours: number }
+export type Period = { since: Date; hours: number }
+
+/** Orders that can be paid for at most a day, and the other orders, which have their own index. */
+export type Lifetime = 'short' | 'long'
 
 /**
  * Counts orders by time of creation and by state at `now`. Order ids start with the time of creation, so each count
@@ -59,9 +63,9 @@ type Period = { since: Date; hours: number }
  */
 export function createOrderCounts(db: Queryable) {
   return {
-    /** Returns the counts for each hour of `period`, including hours without orders. */
-    async countByHour(period: Period, now: Date): Promise<OrderCounts[]> {
-      const { rows } = await db.query<OrderCounts & { hour: number }>(BY_HOUR, valuesOf(period, now))
+    /** Returns the counts of `lifetime` for each hour of `period`, including hours without orders. */
+    async countByHour(lifetime: Lifetime, period: Period, now: Date): Promise<OrderCounts[]> {
+      const { rows } = await db.query<OrderCounts & { hour: number }>(BY_HOUR[lifetime], valuesOf(period, now))
       const counts = new Map(rows.map(({ hour, ...row }) => [hour, row]))
       return Array.from({ length: period.hours }, (_, hour) => counts.get(hour) ?? NO_ORDERS)
     },
@@ -91,17 +95,21 @@ function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Dat
  * Counts by hour and merchant with one index range per hour, because grouping by an hour computed from each row takes
  * three times as long. Sums are JavaScript numbers, which are exact up to 2^53 paise (90 lakh crore rupees).
  */
-const BY_HOUR_AND_MERCHANT = `
+const byHourAndMerchant = (condition: string) => `
   select h.hour - 1 as hour, c.*
     from unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)
    cross join lateral (
      select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
        from payment_intents
-      where order_id >= h.first and order_id < h.next
+      where order_id >= h.first and order_id < h.next and ${condition}
       group by mid) c`
 
+const BY_HOUR_AND_MERCHANT = byHourAndMerchant('true')
+
 /** Counts by hour for all merchants together. */
-const BY_HOUR = `
+const byHour = (condition: string) => `
   select hour, ${NAMES.map((name) => `sum("${name}")::bigint as "${name}"`).join(', ')}
-    from (${BY_HOUR_AND_MERCHANT}) each
+    from (${byHourAndMerchant(condition)}) each
    group by hour`
+
+const BY_HOUR: Record<Lifetime, string> = { short: byHour(`not (${IS_LONG})`), long: byHour(IS_LONG) }
