@@ -5,4 +5,4 @@ alter table merchants
 
 -- Orders that can be paid for longer than a day. Look-ups of open orders by their creation end after a day, and find these orders
 -- by this index. No payment changes its columns and its condition, so that it costs other orders nothing.
-create index payment_intents_long_idx on payment_intents (order_id, mid) where expires_at - created_at > interval '1 day';
+create index payment_intents_long_idx on payment_intents (created_at, mid) where expires_at - created_at > interval '1 day';

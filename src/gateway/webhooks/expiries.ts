@@ -1,6 +1,7 @@
 import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
+import { orderIdsFrom } from '../payments/intent.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import {
   abandonedUntil,
@@ -148,13 +149,12 @@ async function saveOpenOrders(
 ): Promise<void> {
   await db.query(
     `with open as materialized (
-       -- The expression is materialized, so that orders are read once, by the index on order_id, whatever the planner
+       -- The expression is materialized, so that orders are read once, by the index of the period, whatever the planner
        -- estimates.
        select mid, order_id, expires_at
          from payment_intents i
-        where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
+        where ${only?.isLong ? LONG_IN_PERIOD : IN_PERIOD}
           and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
-          ${only?.isLong ? `and ${IS_LONG}` : ''}
           and not ${IS_WRITTEN}
      )
      insert into webhook_expiries (mid, order_id, final_at)
@@ -170,12 +170,11 @@ async function saveOpenOrders(
   )
 }
 
+/** SQL conditions for orders created from $1 until before $2, each with its own index. */
+const IN_PERIOD = `order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}`
+const LONG_IN_PERIOD = `created_at >= $1 and created_at < $2 and ${IS_LONG}`
+
 /** SQL condition: the event payment.expired of the order `i` is stored. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
-
-/**
- * Returns SQL for the first 12 digits of an orderId created at `moment`, like `orderIdsBegin` in payments/intent.ts.
- */
-const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)
