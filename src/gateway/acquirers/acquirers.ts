@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
-import { HIGHEST_EXPIRY_MINUTES } from '../payments/outcome.ts'
+import { HIGHEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'

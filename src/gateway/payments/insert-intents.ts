@@ -6,8 +6,8 @@ import { type Database, inTransaction, type Queryable } from '../../platform/db/
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
+import { isLong } from './order-lifetime.ts'
 import { scheduleExpiries } from './outbox.ts'
-import { isLong } from './outcome.ts'
 import { firstStatusCheck } from './status-checks.ts'
 
 /** Largest number of rows in a batch. Later requests wait until a batch is stored, which takes a few milliseconds. */

@@ -15,7 +15,7 @@ import {
 } from '../../platform/fields.ts'
 import { lenientAmount, orderAmount, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from './outcome.ts'
+import { LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from './order-lifetime.ts'
 
 const REDIRECT_RULE = 'must be an absolute http or https URL of at most 2048 characters, without user and password'
 

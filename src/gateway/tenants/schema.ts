@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { contrast, darkened } from '../../platform/contrast.ts'
 import { emailAddress, errorText, identifier, matching, readUrl, text, VPA } from '../../platform/fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
-import { HIGHEST_EXPIRY_MINUTES, LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/outcome.ts'
+import { HIGHEST_EXPIRY_MINUTES, LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 
 /**
  * UPI's parameter pn allows at most 99 characters. Rejects characters that change the writing direction, because they

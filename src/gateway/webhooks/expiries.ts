@@ -2,16 +2,9 @@ import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { orderIdsFrom } from '../payments/intent.ts'
+import { HIGHEST_EXPIRY_MINUTES, IS_LONG, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
-import {
-  abandonedUntil,
-  EXPIRY_GRACE_MINUTES,
-  HIGHEST_EXPIRY_MINUTES,
-  IS_LONG,
-  LONGEST_EXPIRY_MINUTES,
-  OPEN_STATUSES,
-  type Status,
-} from '../payments/outcome.ts'
+import { abandonedUntil, EXPIRY_GRACE_MINUTES, OPEN_STATUSES, type Status } from '../payments/outcome.ts'
 import { failureReason, writtenExpiries } from '../payments/reported-status.ts'
 
 /**

@@ -1,11 +1,6 @@
 import { orderIdsFrom } from '../../gateway/payments/intent.ts'
-import {
-  abandonedUntil,
-  EXPIRY_GRACE_MINUTES,
-  IS_LONG,
-  LONGEST_EXPIRY_MINUTES,
-  OPEN_STATUSES,
-} from '../../gateway/payments/outcome.ts'
+import { IS_LONG, LONGEST_EXPIRY_MINUTES } from '../../gateway/payments/order-lifetime.ts'
+import { abandonedUntil, EXPIRY_GRACE_MINUTES, OPEN_STATUSES } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 
 /** SQL condition for a final unpaid intent: the intent expired by $3, and its last status response was readable. */
