@@ -17,6 +17,7 @@ import {
 } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
 
 const DAY_SECONDS = 24 * 60 * 60
 const THREE_DAYS = { expiry_minutes: '4320', order_id: 'LINK-1' }
@@ -180,7 +181,7 @@ describe('an order with expiry_minutes of 3 days that is paid on day 2', () => {
 
     service.clock.advance(1.5 * DAY_SECONDS)
     await bank.pay(orderId)
-    await expect.poll(async () => (await statusOf(service, merchant)).txnStatus).toBe('SUCCESS')
+    await until('PhonePe reports the payment', async () => (await statusOf(service, merchant)).txnStatus === 'SUCCESS')
   })
 })
 
