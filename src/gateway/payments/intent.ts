@@ -100,9 +100,6 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
-/** The SQL equivalent of `orderIdsBegin`. */
-export const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
-
 const ORDER_ID = /^[0-9a-f]{32}$/
 
 export const isOrderId = (text: string): boolean => ORDER_ID.test(text)

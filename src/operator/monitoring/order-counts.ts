@@ -1,4 +1,4 @@
-import { orderIdsFrom } from '../../gateway/payments/intent.ts'
+import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import { IS_LONG, LONGEST_EXPIRY_MINUTES } from '../../gateway/payments/order-lifetime.ts'
 import { abandonedUntil, EXPIRY_GRACE_MINUTES, OPEN_STATUSES } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
@@ -76,12 +76,13 @@ export function createOrderCounts(db: Queryable) {
 const HOUR_MS = 60 * 60_000
 
 /**
- * Returns the parameters of the queries: $1 is the beginning of each hour, and $2 its end. $3 is the time before which
- * an unpaid order must have expired to be final.
+ * Returns the parameters of the queries: $1 is the first orderId of each hour, $2 the first orderId of the next hour,
+ * and $4 the beginning of the hour. $3 is the time before which an unpaid order must have expired to be final.
  */
-function valuesOf({ since, hours }: Period, now: Date): [Date[], Date[], Date] {
+function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date, Date[]] {
   const bounds = Array.from({ length: hours + 1 }, (_, hour) => new Date(since.getTime() + hour * HOUR_MS))
-  return [bounds.slice(0, -1), bounds.slice(1), abandonedUntil(now)]
+  const ids = bounds.map(orderIdsBegin)
+  return [ids.slice(0, -1), ids.slice(1), abandonedUntil(now), bounds.slice(0, -1)]
 }
 
 /**
@@ -90,14 +91,14 @@ function valuesOf({ since, hours }: Period, now: Date): [Date[], Date[], Date] {
  */
 const byHourAndMerchant = (condition: string) => `
   select h.hour - 1 as hour, c.*
-    from unnest($1::timestamptz[], $2::timestamptz[]) with ordinality as h (begins, ends, hour)
+    from unnest($1::text[], $2::text[], $4::timestamptz[]) with ordinality as h (first, next, begins, hour)
    cross join lateral (
      select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
        from payment_intents
       where ${condition}
       group by mid) c`
 
-const IN_HOUR = `order_id >= ${orderIdsFrom('h.begins')} and order_id < ${orderIdsFrom('h.ends')}`
+const IN_HOUR = 'order_id >= h.first and order_id < h.next'
 
 const BY_HOUR_AND_MERCHANT = byHourAndMerchant(IN_HOUR)
 
@@ -109,5 +110,5 @@ const byHour = (condition: string) => `
 
 const BY_HOUR: Record<Lifetime, string> = {
   short: byHour(`${IN_HOUR} and not (${IS_LONG})`),
-  long: byHour(`created_at >= h.begins and created_at < h.ends and ${IS_LONG}`),
+  long: byHour(`created_at >= h.begins and created_at < h.begins + interval '1 hour' and ${IS_LONG}`),
 }
