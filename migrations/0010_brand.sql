@@ -11,7 +11,7 @@ alter table merchants add constraint merchants_brand_website_check
   check (brand_website ~ '^https://[^\s"<>]+$' and char_length(brand_website) <= 255);
 -- An e-mail address or a telephone number.
 alter table merchants add constraint merchants_brand_support_check
-  check (brand_support ~ '^[^\s@"<>]+@[^\s@"<>]+$|^\+?[0-9][0-9 -]{2,23}$' and char_length(brand_support) <= 254);
+  check (brand_support ~ '^[^\s@]+@[^\s@]+$|^\+?[0-9](?:[ -]?[0-9]){2,14}$' and char_length(brand_support) <= 254);
 alter table merchants add constraint merchants_brand_logo_check check (brand_logo ~ '^[0-9a-f]{64}$');
 
 -- Separate from merchants, which many statements read, and which Citus copies to every node.

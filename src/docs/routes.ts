@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { COLOURS, SAMPLE_COLOURS } from '../platform/colours.ts'
+import { codingFor, compress } from '../platform/http/compression.ts'
 import { matchesEtag } from '../platform/http/etag.ts'
 import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
 import { chaptersOf, type GuideName, guideOf } from './chapters.ts'
@@ -133,34 +132,41 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
 /** The content type and the other headers of a response. */
 type Served = { type: string; [header: string]: string }
 
-/** Serves the result of `make`. Calls `make` and compresses its result once, at the first request. */
+/** Serves the result of `make`. Calls `make`, and compresses its result into each coding, once at the first request. */
 function serve(app: FastifyInstance, url: string, make: () => Promise<string>, { type, ...headers }: Served) {
-  let made: ReturnType<typeof pack> | undefined
+  const plain = once(async () => Buffer.from(await make()))
+  const etag = once(async () => {
+    return `"${createHash('sha256')
+      .update(await plain())
+      .digest('base64url')
+      .slice(0, 22)}"`
+  })
+  const compressed = {
+    br: once(async () => compress.br(await plain())),
+    gzip: once(async () => compress.gzip(await plain())),
+    identity: plain,
+  }
   app.get(url, async (request, reply) => {
-    made ??= make()
-      .then(pack)
-      .catch((error) => {
-        made = undefined
-        throw error
-      })
-    const { plain, gzipped, etag } = await made
-    // The ETag is weak, because the plain and the gzipped body share one tag.
-    reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
-    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
-    if (!acceptsGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
-    return reply.type(type).header('content-encoding', 'gzip').send(gzipped)
+    const tag = await etag()
+    // The ETag is weak, because the bodies of all codings share it.
+    reply.headers({ ...headers, etag: `W/${tag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
+    if (matchesEtag(request.headers['if-none-match'], tag)) return reply.code(304).send()
+    const coding = codingFor(request.headers['accept-encoding'])
+    if (coding !== 'identity') reply.header('content-encoding', coding)
+    return reply.type(type).send(await compressed[coding]())
   })
 }
 
-async function pack(text: string) {
-  const plain = Buffer.from(text)
-  const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`
-  // Asynchronous gzip runs in a separate thread, whereas synchronous gzip of 750 kB would block the event loop.
-  return { plain, gzipped: await promisify(gzip)(plain), etag }
-}
-
-function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
-  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
+/** Calls `make` at the first call and returns its result at every call. Repeats a `make` that failed. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make().catch((error) => {
+      made = undefined
+      throw error
+    })
+    return made
+  }
 }
 
 /** Library files by name. A build copies these files to `ui`, and a checkout reads them from node_modules. */

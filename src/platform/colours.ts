@@ -73,8 +73,8 @@ export const SAMPLE_COLOURS = `:root {
 `
 
 /**
- * The colours of the pay page. `--brand` and `--on-brand` are those of the merchant and the same in both colour schemes,
- * `--mark` is the colour of lines on a card. Text has a contrast of at least 4.5 to 1 against its background.
+ * The colours of the pay page. `--brand` and `--on-brand` are those of the merchant and the same in both colour
+ * schemes, `--mark` is the colour of lines on a card. Text has a contrast of at least 4.5 to 1 against its background.
  */
 export const PAY_COLOURS = `:root {
   color-scheme: light dark;

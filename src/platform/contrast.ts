@@ -10,7 +10,10 @@ export function contrast(one: string, other: string): number {
 export const textOn = (background: string): '#000000' | '#ffffff' =>
   contrast(background, '#ffffff') >= contrast(background, '#000000') ? '#ffffff' : '#000000'
 
-/** The lightest colour of the same hue and saturation that is not lighter than `colour` and has `least` against white. */
+/**
+ * The lightest colour of the same hue and saturation that is not lighter than `colour` and has the contrast `least`
+ * against white.
+ */
 export function darkened(colour: string, least: number): string {
   const channels = channelsOf(colour)
   const brightest = Math.max(...channels)

@@ -371,6 +371,28 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(await status(tab)).toBe('')
   })
 
+  it('still waits for the bank after a change of the language', async () => {
+    const { order, tab } = await openPhone()
+    await tab.goto(order.payment_url)
+    await press(tab)
+    await setHidden(tab, true)
+    await setHidden(tab, false)
+    await shows(tab, 'waiting')
+    await tab.getByRole('link', { name: 'हिन्दी' }).click()
+    await tab.getByRole('heading', { name: 'अपने UPI ऐप में मंज़ूरी दें' }).waitFor(SOON)
+    expect(await state(tab)).toBe('waiting')
+  })
+
+  it('sees the reason of a failed attempt when the bank reports it later', async () => {
+    const { order, tab } = await openPhone()
+    await tab.goto(order.payment_url)
+    const attempt = { status: 'FAIL', UTR: '523504870999' }
+    await checkout.pay(order.orderId, attempt)
+    await tab.getByText('The last attempt failed.').waitFor(SOON)
+    await checkout.pay(order.orderId, { ...attempt, reason: 'payee_not_allowed' })
+    await tab.getByText('The merchant cannot accept payments in this way at the moment.').waitFor(SOON)
+  })
+
   it('returns to the app tiles after saying that no payment was made', async () => {
     const { order, tab } = await openPhone()
     await tab.goto(order.payment_url)

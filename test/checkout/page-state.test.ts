@@ -82,8 +82,10 @@ describe('the state of a pay page', () => {
     const expected = (offers: boolean) => ({ name: 'attemptFailed', reason, tone, offersToPay: offers })
     expect(pageState(facts, at(6))).toEqual(expected(tone === 'retry'))
     // The customer confirms that this attempt has taken no money, which is not valid for a later attempt.
-    expect(pageState(facts, at(6), { unpaidUntil: at(5) })).toEqual(expected(tone !== 'stop'))
-    expect(pageState(failedAt(6, reason), at(7), { unpaidUntil: at(5) })).toEqual(expected(tone === 'retry'))
+    expect(pageState(facts, at(6), { unpaidAttemptAt: at(5) })).toEqual(expected(tone !== 'stop'))
+    expect(pageState(failedAt(6, reason), at(7), { unpaidAttemptAt: at(5) })).toEqual(expected(tone === 'retry'))
+    // A time after the attempt, which only a forged link contains, confirms no attempt.
+    expect(pageState(facts, at(6), { unpaidAttemptAt: at(60) })).toEqual(expected(tone === 'retry'))
   })
 
   it('is waiting after the customer returned from an app, until a result is reported or the order expires', () => {
@@ -98,9 +100,10 @@ describe('the state of a pay page', () => {
     expect(pageState({ ...NEW, status: 'SUCCESS' }, at(4), visit).name).toBe('paid')
   })
 
-  it('has another key after each failed attempt, so that open pages are drawn again', () => {
-    const keys = [NEW, failedAt(2, 'wrong_pin'), failedAt(3, 'wrong_pin')].map((facts) => stateKey(facts, at(4)))
-    expect(new Set(keys).size).toBe(3)
+  it('has another key after each failed attempt and its later reason, so that open pages are drawn again', () => {
+    const facts = [NEW, failedAt(2, 'other'), failedAt(2, 'wrong_pin'), failedAt(3, 'wrong_pin')]
+    const keys = facts.map((one) => stateKey(one, at(4)))
+    expect(new Set(keys).size).toBe(4)
     expect(keys[0]).toBe('open')
   })
 

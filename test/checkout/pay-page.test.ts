@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { createExceptions } from '../../src/gateway/payments/read-exceptions.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
@@ -175,6 +176,47 @@ describe('the HTML and headers of the pay page', () => {
   })
 })
 
+describe('compression', () => {
+  const fetchAs = (acceptEncoding: string, url: string) =>
+    service.app.inject({ url, headers: { 'accept-encoding': acceptEncoding } })
+
+  it('makes a pay page less than half as large, in the coding that the browser prefers', async () => {
+    const { page } = await newOrder()
+    const plain = await fetchAs('identity', page)
+    const inBrotli = await fetchAs('gzip, deflate, br', page)
+    const inGzip = await fetchAs('gzip, deflate', page)
+    expect([plain, inBrotli, inGzip].map(({ headers }) => headers['content-encoding'])).toEqual([
+      undefined,
+      'br',
+      'gzip',
+    ])
+    expect(brotliDecompressSync(inBrotli.rawPayload).toString()).toBe(plain.payload)
+    expect(gunzipSync(inGzip.rawPayload).toString()).toBe(plain.payload)
+    expect(inBrotli.rawPayload.length).toBeLessThan(plain.rawPayload.length / 2)
+    for (const { headers, rawPayload } of [plain, inBrotli, inGzip]) {
+      expect(headers).toMatchObject({
+        vary: expect.stringContaining('accept-encoding'),
+        'content-length': `${rawPayload.length}`,
+      })
+    }
+  })
+
+  it('applies to error pages, but not to images and JSON', async () => {
+    const { page } = await newOrder()
+    const errorPage = await fetchAs('br', '/pay/unknown')
+    expect([errorPage.statusCode, errorPage.headers['content-encoding']]).toEqual([404, 'br'])
+    const { mid, key } = await newMerchant(service.db)
+    const created = await post(service.app, CREATE, intentFields(mid, { note: 'x'.repeat(255) }), key, {
+      'accept-encoding': 'br',
+    })
+    const images = await Promise.all(['qr.png', 'qr.svg'].map(async (name) => await fetchAs('br', `${page}/${name}`)))
+    for (const { headers } of [created, ...images]) {
+      expect(headers['content-type']).toMatch(/json|image/)
+      expect(headers['content-encoding']).toBeUndefined()
+    }
+  })
+})
+
 describe('the language of a page', () => {
   const inHindi = (url: string, on = service, userAgent = '') =>
     get(url, on, { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8', 'user-agent': userAgent })
@@ -185,7 +227,10 @@ describe('the language of a page', () => {
       [await get(page), 'en'],
       [await inHindi(page), 'hi'],
     ] as const) {
-      expect(response.headers).toMatchObject({ 'content-language': language, vary: 'accept-language, user-agent' })
+      expect(response.headers).toMatchObject({
+        'content-language': language,
+        vary: 'accept-encoding, accept-language, user-agent',
+      })
       expect(response.text).toContain(`<html lang="${language}">`)
     }
   })
@@ -276,7 +321,7 @@ describe('the page that the service sends', () => {
       undefined,
     ])
     expect(text).toContain('<title>₹200 paid · Chai Point</title>')
-    expect(text).toContain('26 Nov 2026, 1:34 pm IST')
+    expect(text).toContain('26 Nov 2026, 1:34\u00a0pm IST')
     expect(text).toContain('>5235 0487 0405</strong>')
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
@@ -434,7 +479,7 @@ describe('the page that the service sends', () => {
     expect(await send()).toBe('open')
     await fail(orderId, 'wrong_pin')
     const first = await send()
-    expect(first).toBe(`attemptFailed-${service.clock.now().getTime()}`)
+    expect(first).toBe(`attemptFailed-wrong_pin-${service.clock.now().getTime()}`)
     service.clock.advance(1)
     await fail(orderId, 'wrong_pin')
     expect(await send()).not.toBe(first)
@@ -459,6 +504,15 @@ describe('the merchant’s brand', () => {
     expect(text).toContain('<a class="help" href="mailto:care@chaipoint.example">Help</a>')
     await service.db.query("update merchants set brand_support = '+91 98765 43210' where mid = $1", [mid])
     expect((await get(page)).text).toContain('<a class="help" href="tel:+919876543210">Help</a>')
+  })
+
+  it.each([
+    ['चाय की दुकान', 'चाकी'],
+    ['Ola (2020)', 'O2'],
+    ['🍵🍵', '🍵'],
+  ])('shows for the name %s the initials %s', async (name, initials) => {
+    const { text } = await get((await newOrder({}, name)).page)
+    expect(text).toContain(`<span class="logo" aria-hidden="true">${initials}</span>`)
   })
 
   it('previews a shared link by the merchant’s name, without the amount', async () => {

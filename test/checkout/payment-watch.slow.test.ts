@@ -31,9 +31,11 @@ const checkoutOf = (orderId: string): Checkout => ({
   brand: { colour: null, website: null, support: null, logo: null },
   isUnreadable: false,
   paidAt: null,
-  attemptedAt: null,
+  attemptedAt: OPENED,
   mismatch: null,
 })
+
+const FAILED = `attemptFailed-other-${OPENED.getTime()}`
 
 const utrOf = (status: Status) => (status === 'SUCCESS' ? '523504870405' : null)
 
@@ -94,9 +96,18 @@ describe('the watch over open pay pages', () => {
     for (let i = 250; i < 500; i++) statuses.set(`order-${i}`, 'FAIL')
     await vi.advanceTimersByTimeAsync(2 * TICK_MS)
     expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,paid,over,end')).toEqual([])
-    expect(pages.slice(500).filter(({ told }) => told.join() !== 'open,attemptFailed')).toEqual([])
+    expect(pages.slice(500).filter(({ told }) => told.join() !== `open,${FAILED}`)).toEqual([])
     expect(requested.map((orderIds) => orderIds.length).slice(5)).toEqual([500, 250])
     watch.close()
+  })
+
+  it('ends the stream of an expired order with a payment of another amount', async () => {
+    const { watch } = watchOver(new Map())
+    const mismatch = { amount: 20_100, utr: '523504870405' }
+    const expiresAt = new Date(Date.now() - 10 * 60_000)
+    const page = open(watch, { ...checkoutOf('a'), mismatch, expiresAt })
+    await vi.advanceTimersByTimeAsync(TICK_MS)
+    expect(page.told).toEqual(['amountMismatch', 'over', 'end'])
   })
 
   it('notifies a page of each state once: failed attempt, then payment, then nothing more', async () => {
@@ -108,7 +119,7 @@ describe('the watch over open pay pages', () => {
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
     statuses.set('a', 'SUCCESS')
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
-    expect(page.told).toEqual(['open', 'attemptFailed', 'paid', 'over', 'end'])
+    expect(page.told).toEqual(['open', FAILED, 'paid', 'over', 'end'])
   })
 
   it('notifies a page of the expiry, and of a later payment until the status is final', async () => {

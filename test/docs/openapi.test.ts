@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf, type GuideName, guideOf } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
@@ -62,9 +63,9 @@ describe('OpenAPI document', () => {
       url: '/openapi.json',
       headers: { 'accept-encoding': 'br, gzip' },
     })
-    expect([packed.statusCode, packed.payload, packed.headers['content-encoding']]).toEqual([200, '', 'gzip'])
+    expect([packed.statusCode, packed.payload, packed.headers['content-encoding']]).toEqual([200, '', 'br'])
     expect(Number(packed.headers['content-length'])).toBeLessThan(Number(headers['content-length']) / 4)
-    for (const coding of ['identity', 'gzip']) {
+    for (const coding of ['identity', 'gzip', 'br']) {
       const accept = { 'accept-encoding': coding, 'if-none-match': String(headers.etag) }
       expect((await request('GET', '/openapi.json', accept)).status).toBe(304)
     }
@@ -170,11 +171,15 @@ describe('pages below /docs', () => {
       const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
       expect(packed.headers).toMatchObject({
         'content-type': type,
-        'content-encoding': 'gzip',
+        'content-encoding': 'br',
         'cache-control': `public, max-age=${maxAge}`,
         vary: 'accept-encoding',
         'x-content-type-options': 'nosniff',
       })
+      const inGzip = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, br;q=0' } })
+      expect(inGzip.headers['content-encoding']).toBe('gzip')
+      expect(plain.rawPayload.equals(brotliDecompressSync(packed.rawPayload))).toBe(true)
+      expect(plain.rawPayload.equals(gunzipSync(inGzip.rawPayload))).toBe(true)
       const again = { 'accept-encoding': 'gzip', 'if-none-match': String(packed.headers.etag) }
       expect((await service.app.inject({ url, headers: again })).statusCode).toBe(304)
       const forbidden = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip;q=0' } })

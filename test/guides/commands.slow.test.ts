@@ -8,6 +8,7 @@ import { json } from 'node:stream/consumers'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { logoOf } from '../support/png.ts'
 import { blocks, blocksOf, blockWith, type Guide, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
 
@@ -81,6 +82,7 @@ describe('the operator manual', () => {
       'owner-database-url': `${database.url}\n`,
     }
     for (const [name, text] of Object.entries(settings)) writeFileSync(join(folder, 'settings', name), text)
+    writeFileSync(join(folder, 'logo.png'), logoOf())
     const files = blocksOf('operator', 'csv')
     const samples = ['phonepe', 'hdfc-upi', 'cashfree', 'razorpay']
     for (const [index, name] of [

@@ -169,6 +169,7 @@ describe('ops merchants', () => {
 
   it.each([
     ['--colour', 'green', "must be a colour such as '#0b6b4f', in quotes, or none"],
+    ['--colour', 'NONE', "must be a colour such as '#0b6b4f', in quotes, or none"],
     ['--colour', '#0b6', "must be a colour such as '#0b6b4f', in quotes, or none"],
     ...[
       'http://chai.example',
@@ -190,6 +191,10 @@ describe('ops merchants', () => {
   ])('rejects %s %j with usage and exit code 2', async (flag, value, rule) => {
     const { code, stderr } = await ops('update', '--mid', 'M1', flag as string, value as string)
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(`ops: ${flag} ${rule}`) })
+  })
+
+  it.each(['+1 2 3 4 5 6 7 8 9 0 1 2 3 4 5', '112', `o"b<c@chai.example`])('stores the contact %s', async (support) => {
+    expect(await json('add', '--name', 'A', '--vpa', 'a@examplebank', '--support', support)).toMatchObject({ support })
   })
 
   it('the audit contains the arguments and the hash of the logo, but not its bytes', async () => {

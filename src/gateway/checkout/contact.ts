@@ -7,7 +7,9 @@ type Brand = Checkout['brand']
 /** The address of the merchant's contact: `mailto:`, `tel:` or the website; undefined if the merchant has none. */
 function contactAddress({ support, website }: Brand): string | undefined {
   if (support === null) return website ?? undefined
-  return support.includes('@') ? `mailto:${encodeURI(support)}` : `tel:${support.replace(/[^+\d]/g, '')}`
+  if (!support.includes('@')) return `tel:${support.replace(/[^+\d]/g, '')}`
+  // A `?` or `#` of the address would begin the fields of the message.
+  return `mailto:${encodeURIComponent(support).replace('%40', '@')}`
 }
 
 /** The link in the footer by which the customer contacts the merchant. */

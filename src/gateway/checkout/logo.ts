@@ -6,8 +6,8 @@ import type { FindLogo } from '../tenants/logos.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 
 /**
- * The URL of the logo, relative to the pay page; undefined without a logo. It contains a part of the hash, so that a page
- * never shows an earlier logo from a cache.
+ * The URL of the logo, relative to the pay page; undefined without a logo. It contains a part of the hash, so that a
+ * page never shows an earlier logo from a cache.
  */
 export const logoAddress = (orderId: string, { logo }: Pick<Brand, 'logo'>) =>
   logo === null ? undefined : `${orderId}/logo.png?v=${logo.slice(0, 8)}`

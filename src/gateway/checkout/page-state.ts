@@ -40,8 +40,8 @@ export type PageState =
 export type Visit = {
   /** When the customer opened the app from which they have returned. */
   openedAppAt?: Date | undefined
-  /** The customer has confirmed that no attempt until this moment has taken money. */
-  unpaidUntil?: Date | undefined
+  /** The time of the failed attempt of which the customer has confirmed that it has taken no money. */
+  unpaidAttemptAt?: Date | undefined
 }
 
 export function pageState(checkout: PaymentState & { refunded?: boolean }, now: Date, visit: Visit = {}): PageState {
@@ -59,7 +59,7 @@ export function pageState(checkout: PaymentState & { refunded?: boolean }, now: 
   if (visit.openedAppAt !== undefined && attempted < visit.openedAppAt.getTime()) return { name: 'waiting' }
   if (reason === undefined) return { name: 'open' }
   const tone = TONES[reason]
-  const isConfirmed = visit.unpaidUntil !== undefined && attempted <= visit.unpaidUntil.getTime()
+  const isConfirmed = visit.unpaidAttemptAt?.getTime() === attempted
   return { name: 'attemptFailed', reason, tone, offersToPay: tone === 'retry' || (tone === 'wait' && isConfirmed) }
 }
 
@@ -78,10 +78,11 @@ export const isPayable = ({ status, expiresAt }: Pick<Checkout, 'status' | 'expi
 
 /**
  * Text that changes whenever an open page has to be drawn again: the state's name and, after a failed attempt, its
- * time, so that a second attempt that fails for the same reason is noticed too. It does not depend on the visit.
+ * reason, which may be reported later, and its time, so that a second attempt that fails for the same reason is noticed
+ * too. It does not depend on the visit.
  */
 export function stateKey(checkout: PaymentState & { refunded?: boolean }, now: Date): string {
-  const { name } = pageState(checkout, now)
-  if (name === 'attemptFailed' && checkout.attemptedAt) return `${name}-${checkout.attemptedAt.getTime()}`
-  return name
+  const state = pageState(checkout, now)
+  if (state.name !== 'attemptFailed') return state.name
+  return `${state.name}-${state.reason}-${checkout.attemptedAt?.getTime()}`
 }

@@ -72,7 +72,7 @@ export function pageHeaders({ language }: Pick<PageTexts, 'language'>, ...styles
     'x-robots-tag': 'noindex, nofollow',
     'referrer-policy': 'no-referrer',
     // The page's texts depend on the language, and its layout and wallet links on the customer's device.
-    vary: 'accept-language, user-agent',
+    vary: 'accept-encoding, accept-language, user-agent',
     'content-language': language,
   }
 }

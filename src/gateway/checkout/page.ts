@@ -9,7 +9,7 @@ import { isFinal, type PageState, pageState, stateKey, type Visit } from './page
 import { brandColour, CSS, JS, pageHeaders, responseStyle, secondsLeft } from './page-style.ts'
 import { type SandboxOptions, sandboxBar } from './sandbox-bar.ts'
 import { LANGUAGE_NAMES, otherLanguage, type PageTexts, TEXTS, textsFor } from './texts.ts'
-import { attributeIf, type Drawing, fill, ourId, titleOf, type ViewOptions, viewOf } from './views.ts'
+import { attributeIf, type Drawing, fill, orderNumber, titleOf, viewOf } from './views.ts'
 
 /** Seconds after which a page without JavaScript reloads itself. A page in a final state does not reload. */
 const RELOAD_SECONDS: { [state in PageState['name']]?: number } = {
@@ -21,7 +21,7 @@ const RELOAD_SECONDS: { [state in PageState['name']]?: number } = {
 }
 
 /** Everything that a page depends on besides its checkout. */
-export type PageOptions = Omit<ViewOptions, 'state' | 'linkTo'> & SandboxOptions & { visit: Visit; publicUrl: string }
+export type PageOptions = Omit<Drawing, 'state' | 'linkTo'> & SandboxOptions & { visit: Visit; publicUrl: string }
 
 /** Returns a pay page, without customer data. Its links to the service are relative to /pay/. */
 export function drawPayPage(
@@ -31,7 +31,8 @@ export function drawPayPage(
   const { now, texts, visit, app, requestedLanguage, publicUrl, isPhone } = options
   const { orderId, payee, expiresAt } = checkout
   const state = pageState(checkout, now, visit)
-  const own = { back: visit.openedAppAt?.getTime(), app, again: visit.unpaidUntil?.getTime(), lang: requestedLanguage }
+  const { openedAppAt, unpaidAttemptAt } = visit
+  const own = { back: openedAppAt?.getTime(), app, again: unpaidAttemptAt?.getTime(), lang: requestedLanguage }
   const linkTo = (changes: Record<string, string | number | undefined>) => orderId + queryOf({ ...own, ...changes })
   const drawing: Drawing = { ...options, state, linkTo }
   const style = responseStyle(checkout, now)
@@ -77,8 +78,8 @@ function queryOf(parameters: Record<string, string | number | undefined>): strin
 
 /** The merchant's header: logo, name, website, amount and what is paid. */
 function band(checkout: Checkout, { texts, isPhone, linkTo }: Drawing): Html {
-  const { orderId, merchantOrderId, payee, amount, note, brand } = checkout
-  const number = html`<bdi>${merchantOrderId === orderId ? ourId(orderId) : merchantOrderId}</bdi>`
+  const { payee, amount, note, brand } = checkout
+  const number = html`<bdi>${orderNumber(checkout)}</bdi>`
   const language = otherLanguage(texts)
   const website = brand.website === null ? undefined : html`<p class="site"><bdi>${hostOf(brand.website)}</bdi></p>`
   const facts = html`<dl><div><dt>${texts.order}</dt><dd>${number}</dd></div>
@@ -100,10 +101,10 @@ function logo({ orderId, brand, payee }: Checkout): Html {
   return html`<span class="logo" aria-hidden="true">${initials(payee.name)}</span>`
 }
 
-/** The first characters of the first two words: `CP` for `Chai Point`. */
+/** The first characters of the first two words: `CP` for `Chai Point`. Without words, the first character. */
 function initials(name: string): string {
   const words = name.split(/[^\p{L}\p{M}\p{N}]+/u).filter((word) => word !== '')
-  return words
+  return (words.length === 0 ? [name] : words)
     .slice(0, 2)
     .map((word) => /^.\p{M}*/u.exec(word)?.[0].toUpperCase() ?? '')
     .join('')

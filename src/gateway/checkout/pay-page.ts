@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { internalError, paymentClosed, unavailable } from '../../errors.ts'
 import type { Pools } from '../../platform/db/pool.ts'
+import { compressPage } from '../../platform/http/compression.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { Waiting } from '../payments/status-checks.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
@@ -33,10 +34,12 @@ export const payPage = operation({
         errorPage(failure, headers['accept-language'], (query as Record<string, unknown>).lang),
     },
     // A page without JavaScript relies on reloading itself, so it must also reload after a 503.
-    onSend: (_request, reply, payload, done) => {
-      if (reply.statusCode === 503) reply.header('refresh', ERROR_PAGE_RELOAD_SECONDS)
-      done(null, payload)
-    },
+    onSend: [
+      async (_request, reply) => {
+        if (reply.statusCode === 503) reply.header('refresh', ERROR_PAGE_RELOAD_SECONDS)
+      },
+      compressPage,
+    ],
   },
   handle: ({ findCheckout, drawQr, pools, waiting, now, sandbox, publicUrl }: Dependencies) => {
     return async ({ params, query, headers }, reply) => {
@@ -50,7 +53,7 @@ export const payPage = operation({
         reply.raw.once('finish', () => void waiting.schedule(orders, moment).catch(() => undefined))
       }
       const texts = textsFor(headers['accept-language'], lang)
-      const visit = { openedAppAt: back, unpaidUntil: again }
+      const visit = { openedAppAt: back, unpaidAttemptAt: again }
       const state = pageState(checkout, moment, visit)
       const refunds = checkout.status === 'SUCCESS' ? await listRefunds(pools.pages, checkout) : []
       const platform = platformOf(headers['user-agent'])

@@ -3,8 +3,9 @@ import { Readable } from 'node:stream'
 import type { Limits } from '../../limits.ts'
 import { startRepeating } from '../../platform/repeat.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
+import { isOver } from '../payments/outcome.ts'
 import type { Waiting } from '../payments/status-checks.ts'
-import { isFinal, pageState, stateKey } from './page-state.ts'
+import { stateKey } from './page-state.ts'
 
 /** Polls per heartbeat. Heartbeats keep proxies from closing idle connections and let pages detect dead ones. */
 const HEARTBEAT_LOOK_UPS = 20
@@ -67,7 +68,8 @@ export function createPaymentWatch({ intents, waiting, now, limits: { pages: lim
     const key = stateKey(payment, moment)
     if (key !== page.shown) page.events.push(`data: ${key}\n\n`)
     page.shown = key
-    if (isFinal(pageState(payment, moment))) {
+    // A payment of another amount has no final state, but must not keep its stream open until the operator resolves it.
+    if (isOver(payment, moment)) {
       page.events.push('event: over\ndata:\n\n')
       end(page)
     }

@@ -31,8 +31,8 @@ export const Simulation = z.object({
 export const isInSandbox = ({ acquirer }: Pick<Refund, 'acquirer'>) => acquirer === 'direct'
 
 /**
- * Minutes after expiry at which a late payment or a final status is simulated, more than the 10 minutes in which a payment is still on
- * time.
+ * Minutes after expiry at which a late payment or a final status is simulated, more than the 10 minutes in which a
+ * payment is still on time.
  */
 const LATE_BY_MINUTES = 60
 

@@ -249,6 +249,7 @@ export function dateText({ language }: PageTexts, moment: Date): string {
 export function dateTimeText(texts: PageTexts, moment: Date): string {
   const time = toIstText(moment).slice(11, 16)
   const hour = Number(time.slice(0, 2))
-  const onClock = texts.language === 'en' ? `${hour % 12 || 12}${time.slice(2)} ${hour < 12 ? 'am' : 'pm'}` : time
+  // A no-break space keeps the hour and its half of the day on one line.
+  const onClock = texts.language === 'en' ? `${hour % 12 || 12}${time.slice(2)}\u00a0${hour < 12 ? 'am' : 'pm'}` : time
   return `${dateText(texts, moment)}, ${onClock}`
 }

@@ -9,7 +9,7 @@ import type { PageState } from './page-state.ts'
 import { dateText, dateTimeText, type PageTexts } from './texts.ts'
 import { APPS, browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
-export type ViewOptions = {
+export type Drawing = {
   now: Date
   texts: PageTexts
   state: PageState
@@ -27,8 +27,6 @@ export type ViewOptions = {
   /** Returns the page's own address with other parameters; undefined removes one. */
   linkTo: (changes: Record<string, string | number | undefined>) => string
 }
-
-export type Drawing = ViewOptions
 
 /** The part of the page that depends on the state. It states what happened, where the money is, and what to do next. */
 export function viewOf(checkout: Checkout, drawing: Drawing): Html {
@@ -140,10 +138,11 @@ const LETTERS = { 'Google Pay': 'G', PhonePe: 'पे', Paytm: 'P', BHIM: 'B', C
 const classOf = (app: string) => app.toLowerCase().replace(' ', '')
 
 /** What the header of a phone's page may cut off. */
-function details({ orderId, merchantOrderId, note, payee }: Checkout, texts: PageTexts): Html {
+function details(checkout: Checkout, texts: PageTexts): Html {
+  const { note, payee } = checkout
   return html`<details class="more"><summary>${texts.details}</summary><dl>
 <div><dt>${texts.note}</dt><dd><bdi>${note}</bdi></dd></div>
-<div><dt>${texts.order}</dt><dd><bdi>${merchantOrderId === orderId ? ourId(orderId) : merchantOrderId}</bdi></dd></div>
+<div><dt>${texts.order}</dt><dd><bdi>${orderNumber(checkout)}</bdi></dd></div>
 <div><dt>${texts.upiAddress}</dt><dd><bdi>${payee.vpa}</bdi></dd></div></dl></details>`
 }
 
@@ -217,18 +216,17 @@ function timeUpCard({ texts }: Drawing): Html {
 
 function receipt(checkout: Checkout, drawing: Drawing, of: 'paid' | 'refunded'): Html {
   const { texts, refunds } = drawing
-  const { orderId, merchantOrderId, utr, paidAt } = checkout
+  const { utr, paidAt } = checkout
   const name = nameOf(checkout)
   const paid =
     paidAt === null
       ? undefined
       : html` · <time datetime="${paidAt.toISOString()}">${fill(texts.paidAt, { time: dateTimeText(texts, paidAt) })}</time>`
-  const number = merchantOrderId === orderId ? ourId(orderId) : merchantOrderId
   const about = of === 'refunded' ? html`<p>${texts.refundedText}</p>` : undefined
   return html`<section class="card receipt ${of}">${sign('good', of === 'paid' ? SIGNS.tick : SIGNS.back)}${heading(checkout, drawing)}
 <p class="quiet">${fill(texts.paidTo, { name })}${paid}</p>${about}
 <dl>${utr === null ? undefined : utrRow(utr, texts)}
-<div><dt>${texts.order}</dt><dd><bdi>${number}</bdi></dd></div>
+<div><dt>${texts.order}</dt><dd><bdi>${orderNumber(checkout)}</bdi></dd></div>
 ${refunds.filter(({ status }) => status !== 'FAIL').map((refund) => refundRow(refund, texts))}</dl></section>
 <p class="quiet leaving" hidden>${fill(texts.paidText, { name })}</p>
 ${returnButton(checkout, drawing, html`<span class="seconds" aria-hidden="true"></span>`)}
@@ -286,8 +284,12 @@ const sign = (tone: string, path: string): Html =>
 const copyButton = ({ copy, copied }: PageTexts): Html =>
   html`<button class="copy" type="button" data-copied="${copied}" hidden>${copy}</button>`
 
-/** The service's orderId has 32 characters; `<wbr>` lets it break in the middle on narrow screens. */
-export const ourId = (orderId: string): Html => html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
+/**
+ * The merchant's order_id, or the service's orderId if there is none. `<wbr>` lets its 32 characters break in the middle
+ * on narrow screens.
+ */
+export const orderNumber = ({ orderId, merchantOrderId }: Checkout): Html =>
+  merchantOrderId === orderId ? html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}` : html`${merchantOrderId}`
 
 export const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
 

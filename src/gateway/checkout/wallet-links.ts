@@ -30,8 +30,8 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
   const { intent, gpay, phonepe, paytm } = upiLinks(query)
   switch (platform) {
     case 'android':
-      // A link with a package opens that app or its store page. The plain `upi` link lets customers choose among all UPI
-      // apps.
+      // A link with a package opens that app or its store page. The plain `upi` link lets customers choose among all
+      // UPI apps.
       return [
         ...WALLETS.map(({ app, androidPackage }) => ({
           app,

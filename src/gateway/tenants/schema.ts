@@ -84,7 +84,7 @@ const LEAST_CONTRAST = 3
 
 const COLOUR_RULE = "must be a colour such as '#0b6b4f', in quotes, or none"
 
-const colour = matching(/^(?:none|#[0-9a-f]{6})$/i, COLOUR_RULE).transform((typed, context) => {
+const colour = matching(/^(?:none|#[0-9a-fA-F]{6})$/, COLOUR_RULE).transform((typed, context) => {
   if (typed === 'none') return null
   const given = typed.toLowerCase()
   const ratio = contrast(given, '#ffffff')

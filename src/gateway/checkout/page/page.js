@@ -20,6 +20,7 @@ const hint = find('.hint')
 let over = 'final' in view.dataset
 let isBack = false
 let drawing = 0
+let redrawing
 let source
 let again
 let losing
@@ -44,11 +45,15 @@ function address() {
 // Draws the view that the service sends for the current state. Only the last of several concurrent calls draws.
 async function draw() {
   const mine = ++drawing
+  clearTimeout(redrawing)
   const response = await fetch(address()).catch(() => undefined)
   if (mine !== drawing) return
   // After 404 and 410 the reloaded page explains why the payment is gone. A proxy's error page is not drawn.
   if (response?.status === 404 || response?.status === 410) return location.reload()
-  if (!response?.headers.get('x-payment-state')) return setTimeout(draw, RELOAD_AFTER_MS)
+  if (!response?.headers.get('x-payment-state')) {
+    redrawing = setTimeout(draw, RELOAD_AFTER_MS)
+    return
+  }
   const text = await response.text()
   if (mine !== drawing) return
   // The policy allows only the style of this document, and the browser would report another one as a violation.
@@ -57,6 +62,8 @@ async function draw() {
   const next = page.querySelector('.view')
   view.replaceWith(next)
   view = next
+  // The language link has to keep what the view knows, such as the app from which the customer has returned.
+  find('.lang').href = page.querySelector('.lang').href
   ahead = Date.now() - Number(view.dataset.now)
   document.title = page.title
   showHint('')
@@ -194,21 +201,20 @@ function showHint(text) {
   hint.hidden = !text
 }
 
-// history.state stores when and in which state the customer chose an app, because a phone may discard the page while
-// the app is in front.
+// history.state stores when the customer chose an app, because a phone may discard the page while the app is in front.
 function press(link) {
-  history.replaceState({ key: view.dataset.key, at: Date.now() - ahead, app: link.dataset.app }, '')
+  history.replaceState({ at: Date.now() - ahead, app: link.dataset.app }, '')
   isBack = false
   showHint('')
   opening = setTimeout(showHint, APP_OPENS_WITHIN_MS, hint.dataset.nothingOpened)
 }
 
-// A customer who returns from an app waits for the payment. `?back` reports each return to the service once.
+// A customer who returns from an app waits for the payment. `?back` reports each return to the service once. The
+// service decides whether the bank has already reported a result.
 function comeBack() {
   if (document.hidden || !history.state) return
   returned = '?back'
-  // In another state the bank has already reported a result.
-  if (history.state.key !== view.dataset.key || isBack) return
+  if (over || isBack) return
   isBack = true
   draw()
 }
