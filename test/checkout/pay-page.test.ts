@@ -342,7 +342,7 @@ describe('the page that the service sends', () => {
         [orderId, `R${paise}${status}`, paise, status, reference],
       )
     const rows = async () =>
-      [...(await get(page)).text.matchAll(/<dt>Refunded<\/dt><dd>(.*?)<\/dd>/g)].map(([, row]) => row)
+      [...(await get(page)).text.matchAll(/<dt>Refund<\/dt><dd>(.*?)<\/dd>/g)].map(([, row]) => row)
     await refund(19_900, 'SUCCESS', '195932211633')
     await refund(100, 'PENDING')
     await refund(200, 'FAIL')
@@ -395,6 +395,38 @@ describe('the page that the service sends', () => {
     const { text } = await get(page)
     expect(shown(text)).toMatchObject({ state: 'attemptFailed', first: RETURN, offersToPay: false })
     expect(text).not.toContain('pay another way')
+  })
+
+  it('offers no way to pay after an unreadable status, which may report a payment, until the customer confirms', async () => {
+    const { page, orderId } = await newOrder()
+    await service.db.query('update payment_intents set unreadable_at = $2 where order_id = $1', [
+      orderId,
+      service.clock.now(),
+    ])
+    const { text } = await get(page)
+    const attempt = 'Your bank has not confirmed the payment yet.'
+    expect(shown(text)).toEqual({ ...NOTHING, state: 'attemptFailed', attempt })
+    expect(text).toContain('do not pay again')
+    const confirm = /<a class="button" href="([^"]*)">My money has not left my account/.exec(text)?.[1]
+    expect(shown((await get(`/pay/${confirm}`)).text)).toEqual({ ...OPEN, state: 'attemptFailed', attempt })
+  })
+
+  it('asks not to pay again after a failed order whose money may be in transit', async () => {
+    const { page, orderId } = await newOrder()
+    await fail(orderId, 'bank_unavailable')
+    service.clock.advance(60 * 60)
+    const { text } = await get(page)
+    expect(shown(text)).toMatchObject({ state: 'failed', first: RETURN })
+    expect(text).toContain('do not pay again')
+    expect(text).not.toContain('To order again')
+  })
+
+  it('shows the bank’s reference on the receipt once it is known', async () => {
+    const { page, orderId } = await newOrder()
+    await notify(service, notification(orderId, { UTR: 'CF123' }))
+    expect(shown((await get(page)).text).utr).toBe('CF123')
+    await service.db.query(`update payments set bank_reference = '523504870410' where order_id = $1`, [orderId])
+    expect(shown((await get(page)).text).utr).toBe('523504870410')
   })
 
   it('waits after the customer returned from an app, without offering to pay, until the customer says so', async () => {

@@ -33,6 +33,7 @@ const checkoutOf = (orderId: string): Checkout => ({
   paidAt: null,
   attemptedAt: OPENED,
   mismatch: null,
+  bankReference: null,
 })
 
 const FAILED = `attemptFailed-other-${OPENED.getTime()}`

@@ -21,6 +21,9 @@ export function helpLink(brand: Brand, texts: PageTexts): Html | undefined {
 /** The contact as text, for states in which the customer may need it. */
 export function contactLine(brand: Brand): Html | undefined {
   const address = contactAddress(brand)
-  if (address === undefined || brand.support === null) return undefined
-  return html`<p><a class="contact" href="${address}"><bdi>${brand.support}</bdi></a></p>`
+  if (address === undefined) return undefined
+  return html`<p><a class="contact" href="${address}"><bdi>${brand.support ?? hostOf(address)}</bdi></a></p>`
 }
+
+/** The host of a website without `www.`. */
+export const hostOf = (website: string) => new URL(website).hostname.replace(/^www\./, '')

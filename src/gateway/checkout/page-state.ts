@@ -8,7 +8,10 @@ import { isOver } from '../payments/outcome.ts'
  */
 export type Tone = 'retry' | 'wait' | 'stop'
 
-export const TONES: Record<FailureReason, Tone> = {
+/** Why a page with an attempt is not paid. `unconfirmed`: the acquirer's response about the attempt was unreadable. */
+export type AttemptReason = FailureReason | 'unconfirmed'
+
+export const TONES: Record<AttemptReason, Tone> = {
   wrong_pin: 'retry',
   pin_tries_exceeded: 'retry',
   insufficient_funds: 'retry',
@@ -20,11 +23,13 @@ export const TONES: Record<FailureReason, Tone> = {
   account_problem: 'retry',
   payee_not_allowed: 'stop',
   other: 'wait',
+  unconfirmed: 'wait',
 }
 
 /**
  * The state that a pay page shows.
- * - open, attemptFailed: the intent can be paid. `offersToPay` is whether the page offers it.
+ * - open, attemptFailed: the intent can be paid. `offersToPay` is whether the page offers it. attemptFailed includes an
+ *   attempt that may have succeeded, because the acquirer's response about it was unreadable.
  * - waiting: the customer has returned from an app, and no result was reported yet.
  * - amountMismatch: a payment of another amount was received, and the operator has not resolved it.
  * - timeUp: the intent has expired, but a payment may still be reported for some minutes.
@@ -32,7 +37,7 @@ export const TONES: Record<FailureReason, Tone> = {
  */
 export type PageState =
   | { name: 'open' | 'waiting' | 'timeUp' | 'paid' | 'refunded' | 'expired' | 'cancelled' }
-  | { name: 'attemptFailed'; reason: FailureReason; tone: Tone; offersToPay: boolean }
+  | { name: 'attemptFailed'; reason: AttemptReason; tone: Tone; offersToPay: boolean }
   | { name: 'amountMismatch'; mismatch: NonNullable<Checkout['mismatch']> }
   | { name: 'failed'; reason: FailureReason }
 
@@ -57,10 +62,16 @@ export function pageState(checkout: PaymentState & { refunded?: boolean }, now: 
   const attempted = attemptedAt?.getTime() ?? 0
   // An attempt that was reported after the customer opened the app is the result that the customer waits for.
   if (visit.openedAppAt !== undefined && attempted < visit.openedAppAt.getTime()) return { name: 'waiting' }
-  if (reason === undefined) return { name: 'open' }
-  const tone = TONES[reason]
+  const attempt: AttemptReason | undefined = checkout.isUnreadable ? 'unconfirmed' : reason
+  if (attempt === undefined) return { name: 'open' }
+  const tone = TONES[attempt]
   const isConfirmed = visit.unpaidAttemptAt?.getTime() === attempted
-  return { name: 'attemptFailed', reason, tone, offersToPay: tone === 'retry' || (tone === 'wait' && isConfirmed) }
+  return {
+    name: 'attemptFailed',
+    reason: attempt,
+    tone,
+    offersToPay: tone === 'retry' || (tone === 'wait' && isConfirmed),
+  }
 }
 
 const FINAL: readonly PageState['name'][] = ['paid', 'refunded', 'failed', 'expired', 'cancelled']

@@ -3,13 +3,13 @@ import { textOn } from '../../platform/contrast.ts'
 import { type Html, html, trustedHtml } from '../../platform/html.ts'
 import { toIndianText } from '../../platform/money.ts'
 import type { Checkout } from '../payments/intents.ts'
-import { helpLink } from './contact.ts'
+import { helpLink, hostOf } from './contact.ts'
 import { logoAddress } from './logo.ts'
 import { isFinal, type PageState, pageState, stateKey, type Visit } from './page-state.ts'
 import { brandColour, CSS, JS, pageHeaders, responseStyle, secondsLeft } from './page-style.ts'
 import { type SandboxOptions, sandboxBar } from './sandbox-bar.ts'
 import { LANGUAGE_NAMES, otherLanguage, type PageTexts, TEXTS, textsFor } from './texts.ts'
-import { attributeIf, type Drawing, fill, orderNumber, titleOf, viewOf } from './views.ts'
+import { attributeIf, type Drawing, details, fill, orderNumber, titleOf, viewOf } from './views.ts'
 
 /** Seconds after which a page without JavaScript reloads itself. A page in a final state does not reload. */
 const RELOAD_SECONDS: { [state in PageState['name']]?: number } = {
@@ -60,6 +60,7 @@ ${band(checkout, drawing)}
 <div class="view" data-state="${state.name}" data-key="${stateKey(checkout, now)}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-seconds="${totalSeconds}"${attributeIf(isFinal(state), 'data-final')}>
 ${viewOf(checkout, drawing)}
 </div>
+${isPhone ? details(checkout, texts) : undefined}
 <footer><span>${processedBy(checkout, texts)}</span>${helpLink(checkout.brand, texts)}</footer>
 </div>
 </main>
@@ -109,9 +110,6 @@ function initials(name: string): string {
     .map((word) => /^.\p{M}*/u.exec(word)?.[0].toUpperCase() ?? '')
     .join('')
 }
-
-/** The host of a website without `www.`. */
-const hostOf = (website: string) => new URL(website).hostname.replace(/^www\./, '')
 
 /** What other programs show when the page's address is shared: the merchant, no amount, nothing of the customer. */
 function preview(checkout: Checkout, texts: PageTexts, publicUrl: string): Html {

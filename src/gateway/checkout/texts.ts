@@ -117,6 +117,10 @@ export const TEXTS = {
     hi: 'विक्रेता को अभी इस तरह भुगतान नहीं किया जा सकता। कृपया विक्रेता को बताएँ।',
   },
   other: { en: 'The last attempt failed.', hi: 'पिछली कोशिश पूरी नहीं हुई।' },
+  unconfirmed: {
+    en: 'Your bank has not confirmed the payment yet.',
+    hi: 'आपके बैंक ने अभी भुगतान की पुष्टि नहीं की है।',
+  },
   doNotPayAgain: {
     en: 'If money has left your account, do not pay again: it returns by itself within 5 days. Keep the UTR that your app shows.',
     hi: 'अगर आपके खाते से पैसे कट गए हैं, तो दोबारा भुगतान न करें: वे 5 दिनों में अपने-आप लौट आएँगे। ऐप में दिख रहा UTR संभालकर रखें।',
@@ -144,7 +148,7 @@ export const TEXTS = {
     hi: 'कुछ सेकंड में आपको {name} पर वापस ले जाया जाएगा। यहीं रुकने के लिए पेज को छुएँ या कोई भी बटन दबाएँ।',
   },
   utr: { en: 'Bank reference (UTR)', hi: 'बैंक रेफ़रेंस (UTR)' },
-  refunded: { en: 'Refunded', hi: 'पैसे लौटाए गए' },
+  refund: { en: 'Refund', hi: 'रिफ़ंड' },
   refundOn: { en: '{amount} on {date}', hi: '{date} को {amount}' },
   refundPending: { en: '{amount} on its way', hi: '{amount} लौटाए जा रहे हैं' },
   stay: { en: 'Stay here', hi: 'यहीं रुकें' },

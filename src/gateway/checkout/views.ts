@@ -5,7 +5,7 @@ import type { Checkout } from '../payments/intents.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { contactLine } from './contact.ts'
-import type { PageState } from './page-state.ts'
+import { type PageState, TONES } from './page-state.ts'
 import { dateText, dateTimeText, type PageTexts } from './texts.ts'
 import { APPS, browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
@@ -102,7 +102,6 @@ ${ways}
 <p class="left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}" data-days-left="${texts.daysLeft}">${fill(texts.payBefore, { time })}</p>
 <div class="bar"><i></i></div>
 <p class="quiet">${isPhone ? html`${texts.appShows} <strong>${nameOf(checkout)}</strong> · <bdi>${payee.vpa}</bdi>. ` : undefined}${texts.pageUpdates}</p>
-${isPhone ? details(checkout, texts) : undefined}
 </section>
 ${returned}
 </div>
@@ -137,8 +136,8 @@ const LETTERS = { 'Google Pay': 'G', PhonePe: 'पे', Paytm: 'P', BHIM: 'B', C
 
 const classOf = (app: string) => app.toLowerCase().replace(' ', '')
 
-/** What the header of a phone's page may cut off. */
-function details(checkout: Checkout, texts: PageTexts): Html {
+/** What the header of a phone's page may cut off. A customer may need it in every state, to ask the merchant. */
+export function details(checkout: Checkout, texts: PageTexts): Html {
   const { note, payee } = checkout
   return html`<details class="more"><summary>${texts.details}</summary><dl>
 <div><dt>${texts.note}</dt><dd><bdi>${note}</bdi></dd></div>
@@ -216,7 +215,8 @@ function timeUpCard({ texts }: Drawing): Html {
 
 function receipt(checkout: Checkout, drawing: Drawing, of: 'paid' | 'refunded'): Html {
   const { texts, refunds } = drawing
-  const { utr, paidAt } = checkout
+  const { paidAt } = checkout
+  const utr = checkout.bankReference ?? checkout.utr
   const name = nameOf(checkout)
   const paid =
     paidAt === null
@@ -238,7 +238,7 @@ function refundRow({ amount, status, endedAt, reference }: Refund, texts: PageTe
   const values = { amount: toIndianText(amount), date: endedAt === null ? '' : dateText(texts, endedAt) }
   const text = status === 'SUCCESS' ? fill(texts.refundOn, values) : fill(texts.refundPending, values)
   const utr = reference === '' ? undefined : html` · UTR ${groupUtr(reference)}`
-  return html`<div><dt>${texts.refunded}</dt><dd>${text}${utr}</dd></div>\n`
+  return html`<div><dt>${texts.refund}</dt><dd>${text}${utr}</dd></div>\n`
 }
 
 const utrRow = (utr: string, texts: PageTexts): Html =>
@@ -257,9 +257,11 @@ function deadEnd(
   const name = nameOf(checkout)
   const reason =
     state.name === 'failed' ? html`<p class="attempt">${withoutAdvice(texts, state.reason)}</p>` : undefined
+  const isInTransit = state.name === 'failed' && TONES[state.reason] === 'wait'
+  const next = isInTransit ? texts.doNotPayAgain : fill(texts.orderAgain, { name })
   const signs = { failed: SIGNS.mark, expired: SIGNS.clock, cancelled: SIGNS.cross }
   return html`<section class="card ${state.name}">${sign(state.name === 'failed' ? 'bad' : '', signs[state.name])}${heading(checkout, drawing)}
-${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${fill(texts.orderAgain, { name })}</p>
+${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${next}</p>
 <p class="quiet">${texts.missingMoney}</p>${contactLine(checkout.brand)}</section>
 ${returnButton(checkout, drawing)}`
 }

@@ -38,6 +38,8 @@ export type Checkout = StoredIntent & {
   brand: Brand
   /** When the order was paid, by the bank's time if it is known; null until the order is paid. */
   paidAt: Date | null
+  /** The bank's reference of the payment, if `utr` is the acquirer's identifier and the reference is known. */
+  bankReference: string | null
 } & PayPageFacts
 
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
@@ -221,11 +223,12 @@ const FIND_CHECKOUT = prepared(
               from refunds r
              where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
                and r.status = 'SUCCESS') as refunded,
-          (select coalesce(p.paid_at, p.received_at) from payments p where p.mid = i.mid and p.utr = i.utr) as "paidAt",
+          coalesce(p.paid_at, p.received_at) as "paidAt", p.bank_reference as "bankReference",
           ${PAY_PAGE_FACTS}
      from payment_intents i
      join merchants m on m.mid = i.mid
      left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+     left join payments p on p.mid = i.mid and p.utr = i.utr
     where i.order_id = $1`,
 )
 

@@ -2,7 +2,10 @@ import type { Paise } from '../../platform/money.ts'
 
 /** Facts that only the pay page of an order shows. */
 export type PayPageFacts = {
-  /** When the order's last failed attempt was reported; null unless the order's last report is of a failed attempt. */
+  /**
+   * When the order's last failed attempt was reported, or when the acquirer's response became unreadable; null unless
+   * the last report is one of these.
+   */
   attemptedAt: Date | null
   /** A payment of another amount that the operator has not resolved yet; null for a paid order. */
   mismatch: { amount: Paise; utr: string } | null
@@ -13,8 +16,8 @@ export type PayPageFacts = {
  * subqueries read one range of a primary key, and none for a paid order.
  */
 export const PAY_PAGE_FACTS = `
-  case when i.status in ('FAIL', 'REJECT') then (
-    select max(t.received_at) from payment_attempts t where t.mid = i.mid and t.order_id = i.order_id) end as "attemptedAt",
+  coalesce(i.unreadable_at, case when i.status in ('FAIL', 'REJECT') then (
+    select max(t.received_at) from payment_attempts t where t.mid = i.mid and t.order_id = i.order_id) end) as "attemptedAt",
   case when i.status <> 'SUCCESS' then (
     select json_build_object('amount', e.amount_paise, 'utr', e.utr)
       from payment_exceptions e

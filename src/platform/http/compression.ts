@@ -25,7 +25,7 @@ export function codingFor(acceptEncoding: string | string[] | undefined): Coding
 
 /** Whether the header contains `coding` without the weight 0, which forbids it. */
 const allows = (acceptEncoding: string, coding: string) =>
-  new RegExp(`\\b${coding}\\b(?!\\s*;\\s*q=0(\\.0*)?\\s*(,|$))`, 'i').test(acceptEncoding)
+  new RegExp(`(?:^|[\\s,])${coding}\\b(?!\\s*;\\s*q=0(\\.0*)?\\s*(,|$))`, 'i').test(acceptEncoding)
 
 /** An onSend hook for pages. The page's header `vary` has to contain `accept-encoding`. */
 export const compressPage: onSendAsyncHookHandler = async (request, reply, payload) => {

@@ -60,6 +60,7 @@ async function draw() {
   const page = new DOMParser().parseFromString(text.replace(/<style>.*?<\/style>/gs, ''), 'text/html')
   const before = view.dataset.state
   const next = page.querySelector('.view')
+  next.classList.add('drawn')
   view.replaceWith(next)
   view = next
   // The language link has to keep what the view knows, such as the app from which the customer has returned.
