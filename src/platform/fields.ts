@@ -41,6 +41,30 @@ export function text(max: number, min = 1) {
 /** Text that matches `form`; `rule` is the error text for the caller. */
 export const matching = (form: RegExp, rule: string) => z.string(errorText(rule)).regex(form, rule)
 
+/** Regular expression for the whole numbers from 1 to `max`, without leading zeros; matches nothing if `max` is 0. */
+export function oneTo(max: number): string {
+  const digits = String(max)
+  const shorter = digits.length > 1 ? [`[1-9][0-9]{0,${digits.length - 2}}`] : []
+  // A lower number of the same length shares its first digits with `max`, followed by a lower digit.
+  const lower = [...digits].flatMap((digit, place) => {
+    const [from, to] = [place === 0 ? 1 : 0, Number(digit) - 1]
+    return from > to ? [] : `${digits.slice(0, place)}[${from}-${to}][0-9]{${digits.length - place - 1}}`
+  })
+  return max === 0 ? '(?!)' : [...shorter, ...lower, digits].join('|')
+}
+
+/** A whole number from `min` to `max`, as text or as a JSON number. */
+export function wholeNumber(min: number, max: number) {
+  const rule = `must be a whole number from ${min} to ${max}`
+  return z.union(
+    [
+      matching(new RegExp(`^(?!(${oneTo(min - 1)})$)(${oneTo(max)})$`), rule).transform(Number),
+      z.int(rule).min(min, rule).max(max, rule),
+    ],
+    errorText(rule),
+  )
+}
+
 export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
 
 /** The format of a UTR: a payment's UTR in a bank's report, or a payout's UTR. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { errorText, matching } from './fields.ts'
+import { errorText, matching, oneTo } from './fields.ts'
 
 /**
  * An amount: a whole number of paise. `toPaise` parses text in rupees, and the formatters below convert paise back to
@@ -60,18 +60,6 @@ export const lenientRefund = textOrNumber(
   ),
   REFUND_RULE,
 )
-
-/** Regular expression for the whole numbers from 1 to `max`, without leading zeros; matches nothing if `max` is 0. */
-function oneTo(max: number): string {
-  const digits = String(max)
-  const shorter = digits.length > 1 ? [`[1-9][0-9]{0,${digits.length - 2}}`] : []
-  // A lower number of the same length shares its first digits with `max`, followed by a lower digit.
-  const lower = [...digits].flatMap((digit, place) => {
-    const [from, to] = [place === 0 ? 1 : 0, Number(digit) - 1]
-    return from > to ? [] : `${digits.slice(0, place)}[${from}-${to}][0-9]{${digits.length - place - 1}}`
-  })
-  return max === 0 ? '(?!)' : [...shorter, ...lower, digits].join('|')
-}
 
 function textInPaise(pattern: RegExp, rule: string) {
   return matching(pattern, rule).transform(toPaise)

@@ -664,8 +664,8 @@ describe('a status response from PhonePe', () => {
   })
 })
 
-it.each([5, 15, 24 * 60])(
-  'the service checks a PhonePe order with an expiry of %d minutes at most 12 times before the expiry while the merchant polls',
+it.each([5, 15, 24 * 60, 3 * 24 * 60, 30 * 24 * 60])(
+  'the service checks a PhonePe order with an expiry of %d minutes at most 12 times while the merchant polls, up to the last third of the time',
   (minutes) => {
     const [createdAt, expiresAt] = [0, new Date(minutes * 60_000)]
     const checked: number[] = []
@@ -683,6 +683,7 @@ it.each([5, 15, 24 * 60])(
     expect(checked[0]).toBe(20_000)
     expect(checked.length).toBeLessThanOrEqual(12)
     expect(checked.length).toBeGreaterThanOrEqual(8)
+    expect(checked.at(-1)).toBeGreaterThan((2 / 3) * expiresAt.getTime())
     for (const [index, at] of checked.entries())
       if (index > 0) expect(at - (checked[index - 1] as number)).toBeGreaterThanOrEqual(10_000)
   },

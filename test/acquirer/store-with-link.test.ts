@@ -34,6 +34,7 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
     ...created,
     input: 'strict',
     expiryMinutes: null,
+    maxExpiryMinutes: 1_440,
     maxAmount: 100_000,
     fallbackAcquirer: null,
     fallbackAcquirerMerchantId: null,

@@ -143,40 +143,50 @@ it('the service stores an exception for an unreadable payment of an order with t
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
 
-it('the service checks the status of an order with an unreadable payment hourly for a day, within the order’s limit on checks', async () => {
-  const { service } = stage
-  const { order } = await newUnreadableOrder()
-  const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
-  await service.db.query('update acquirer_intents set status_checks = 0, status_check_at = $2 where order_id = $1', [
-    order.orderId,
-    nextCheck,
-  ])
-  const source = statusCheckJobs({
-    statusChecks: createStatusChecks(service.db),
-    clientOf: startInstance(stage).clientOf,
-    rulesOf: statusCheckRulesOf,
-    reports: createReports(service.db),
-    now: service.clock.now,
-    limits: LIMITS.acquirers,
-  })
-  const count = async () => {
-    const { rows } = await service.db.query('select status_checks from acquirer_intents where order_id = $1', [
+it.each([
+  ['shortly before the expiry', 0],
+  ['days before the expiry', 3],
+])(
+  'the service checks the status of an order whose payment became unreadable %s hourly for a day after the expiry, within the order’s limit on checks',
+  async (_, days) => {
+    const { service } = stage
+    const { order } = await newUnreadableOrder()
+    await service.db.query(
+      `update payment_intents set unreadable_at = unreadable_at - $2 * interval '1 day' where order_id = $1`,
+      [order.orderId, days],
+    )
+    const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
+    await service.db.query('update acquirer_intents set status_checks = 0, status_check_at = $2 where order_id = $1', [
       order.orderId,
+      nextCheck,
     ])
-    return rows[0].status_checks
-  }
-  const counts: number[] = []
-  for (let minutes = 0; minutes < 30 * 60; minutes += 10) {
-    service.clock.advance(600)
-    await runAllPendingJobs(source)
-    counts.push(await count())
-  }
-  const checksAt = counts.flatMap((value, at) => (value > (counts[at - 1] ?? 0) ? [at * 10] : []))
-  expect(counts.at(-1)).toBe(12)
-  const pauses = checksAt.slice(4).map((at, index) => at - (checksAt[index + 3] as number))
-  expect(pauses.every((pause) => pause >= 60 && pause <= 70)).toBe(true)
-  expect(await statusOf(stage, order)).toBe('PENDING')
-})
+    const source = statusCheckJobs({
+      statusChecks: createStatusChecks(service.db),
+      clientOf: startInstance(stage).clientOf,
+      rulesOf: statusCheckRulesOf,
+      reports: createReports(service.db),
+      now: service.clock.now,
+      limits: LIMITS.acquirers,
+    })
+    const count = async () => {
+      const { rows } = await service.db.query('select status_checks from acquirer_intents where order_id = $1', [
+        order.orderId,
+      ])
+      return rows[0].status_checks
+    }
+    const counts: number[] = []
+    for (let minutes = 0; minutes < 30 * 60; minutes += 10) {
+      service.clock.advance(600)
+      await runAllPendingJobs(source)
+      counts.push(await count())
+    }
+    const checksAt = counts.flatMap((value, at) => (value > (counts[at - 1] ?? 0) ? [at * 10] : []))
+    expect(counts.at(-1)).toBe(12)
+    const pauses = checksAt.slice(4).map((at, index) => at - (checksAt[index + 3] as number))
+    expect(pauses.every((pause) => pause >= 60 && pause <= 70)).toBe(true)
+    expect(await statusOf(stage, order)).toBe('PENDING')
+  },
+)
 
 it('the service shows, finds and refunds an order that was paid without a bank reference', async () => {
   const order = await newOrder(stage, of)

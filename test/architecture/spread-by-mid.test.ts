@@ -61,7 +61,7 @@ beforeAll(async () => {
 
 async function driveEveryOperation() {
   const { app, db, clock } = service
-  const { mid, key } = await newMerchant(db)
+  const { mid, key } = await newMerchant(db, { maxExpiryMinutes: 43_200 })
   const partner = await newPartner(db, mid)
   const create = async () => (await post(app, CREATE, intentFields(mid), key)).body.data.orderId
   await as('createPaymentIntent', async () => {
@@ -71,6 +71,8 @@ async function driveEveryOperation() {
     expect((await post(app, CREATE, fields, key)).status).toBe(409)
     // The order_id may be an orderId of the service.
     expect((await post(app, CREATE, { ...fields, order_id: '0'.repeat(32) }, key)).status).toBe(200)
+    const long = { ...fields, order_id: '1002', expiry_minutes: '4320' }
+    expect((await post(app, CREATE, long, key)).status).toBe(200)
   })
   const watched = await create()
   await addLogo(db, mid)

@@ -245,6 +245,22 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.locator('.left').textContent()).toBe('15:00 left to pay')
   })
 
+  it('the countdown of the pay page shows days from 48 hours on', async () => {
+    const order = await checkout.newOrder()
+    const expiry = `update payment_intents set expires_at = created_at + interval '3 days' where order_id = $1`
+    await checkout.service.db.query(expiry, [order.orderId])
+    const tab = await checkout.openTab()
+    await tab.route('**/events', () => undefined)
+    await stopTime(tab)
+    await open(tab, order.payment_url)
+    const left = () => tab.locator('.left').textContent()
+    expect(await left()).toBe('3 days 0 h left to pay')
+    await tab.clock.fastForward('24:00:00')
+    expect(await left()).toBe('2 days 0 h left to pay')
+    await tab.clock.fastForward('00:01')
+    expect(await left()).toBe('47 h 59 min left to pay')
+  })
+
   it('a customer pays without JavaScript by QR or wallet link, and the reloaded page links to redirect_url', async () => {
     const redirectUrl = `${checkout.storeUrl}/thanks?a=1&b=2%20;url=x`
     const order = await checkout.newOrder({ redirect_url: redirectUrl })

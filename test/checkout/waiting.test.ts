@@ -51,6 +51,11 @@ const UNKNOWN_ORDER: Record<string, (orderId: string) => Promise<unknown>> = {
   'the browser of a page that reported a return reconnects': (orderId) =>
     openEvents(orderId, '?back', { 'last-event-id': '1' }),
   'the pay page is loaded': (orderId) => fetch(`${url}/pay/${orderId}`),
+  'a crawler loads the pay page for a preview': async (orderId) => {
+    const headers = { 'user-agent': 'facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)' }
+    for (const method of ['HEAD', 'GET'])
+      expect((await fetch(`${url}/pay/${orderId}`, { method, headers })).status).toBe(200)
+  },
 }
 
 describe('a payment whose notification is lost', () => {

@@ -46,6 +46,7 @@ describe('merchants', () => {
       nextAcquirerMerchantId: null,
       input: 'strict',
       expiryMinutes: null,
+      maxExpiryMinutes: 1_440,
       maxAmount: 100_000,
       fees: [],
       returnCall: 'off',

@@ -28,7 +28,7 @@ describe('a command with invalid arguments exits with 2, prints its usage on std
     [
       'nothing to change',
       ['merchants', 'update', '--mid', 'M1'],
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee, --logo, --colour, --website, --support',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --max-expiry-minutes, --return-call, --payee, --max-amount, --fee, --logo, --colour, --website, --support',
     ],
     [
       'several invalid values',

@@ -87,6 +87,17 @@ describe('payments forget-customers', () => {
     expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
   })
 
+  it('payments forget-customers --older-than-days leaves orders that can still be paid, and --email erases them too', async () => {
+    const merchant = await newMerchant(service.db, { maxExpiryMinutes: 43_200 })
+    const of = (expiry_minutes: string) =>
+      create(merchant, 12 * DAY_MS, { expiry_minutes, customer_email: 'kiran@example.in' })
+    const [open, expired] = [(await of('43200')).body.data.orderId, (await of('17000')).body.data.orderId]
+    expect(await forget(10)).toEqual({ forgotten: 1 })
+    expect([(await rowOf(open)).customer_name, (await rowOf(expired)).customer_name]).toEqual(['Asha Rao', ''])
+    expect(await json('--email', 'kiran@example.in', '--yes')).toMatchObject({ forgotten: 1 })
+    expect(await rowOf(open)).toMatchObject(ERASED)
+  })
+
   it('payments forget-customers changes neither used order_ids nor the history, and makes an idempotent retry return 422', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }

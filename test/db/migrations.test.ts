@@ -80,7 +80,7 @@ async function createEarlierDatabase(next: string) {
 }
 
 test('an upgrade gives existing keys the rights that they had, and earlier instances still read the right to refund', async () => {
-  const { database, pool } = await createEarlierDatabase('0012')
+  const { database, pool } = await createEarlierDatabase('0011')
   await pool.query(`
     insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
     values ('M1', 'Chai Point', 'chai@examplebank', '5814', 'link', '2026-01-01');

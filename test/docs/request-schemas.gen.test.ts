@@ -119,6 +119,7 @@ const NEW_PAYMENT: Values = {
       .map((parts) => parts.join('')),
   ),
   customer_mobile: fc.constantFrom('0000000000', '9876543210'),
+  expiry_minutes: fc.constantFrom<unknown>('5', '9', '10', '999', '1000', '1439', '1440', 5, 1_440),
 }
 
 const REFUND_AMOUNT = fc.constantFrom<unknown>('1', '200.00', '007', '499999', '500000', '0500000.00', 200, 500_000)
@@ -128,6 +129,7 @@ const NEAR_MISSES: Record<string, unknown[]> = {
   redirect_url: ['ftp://x', 'javascript:alert(1)', 'https://', 'https://bank@evil', 'https://u:p@x/', '//x', 'https://x y', `https://x/${'y'.repeat(2039)}`],
   customer_email: ['a@b', 'a@b..co', '.a@c.in', 'a.@c.in', 'a@c.in.', 'a@.c.in', 'a b@c.in', 'a@@b.co', 'a@b_c.in', 'a@b.co\n', `${'a'.repeat(65)}@c.in`],
   customer_mobile: ['987654321', '98765432100', '987654321a', '९८७६५४३२१०', '987654321\n'],
+  expiry_minutes: ['4', '0', '1441', '1450', '2000', '10000', '05', '5.0', '6.5', '1e2', '५०', '-5', 4, 1_441, 5.5],
   s_date: ['1-1-2026', '01/01/2026', '2026-01-01', '00-01-2026', '01-00-2026', '29-02-2025', '31-04-2026'],
   refund_id: ['R 1', 'r'.repeat(41), 'é', ''],
   status: ['success', 'PENDING', ''],

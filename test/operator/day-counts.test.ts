@@ -9,20 +9,29 @@ const NOW = new Date('2026-04-01T12:00:00Z')
 const DAYS = Array.from({ length: 30 }, (_, ago) => new Date(NOW.getTime() - 12 * 60 * 60_000 - ago * DAY_MS))
 const ALL = DAYS.map((_, ago) => ago)
 
-/** Counts for a stand-in database: a day N days ago has N orders in its first hour. */
-function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {}) {
+/**
+ * Counts for a stand-in database: a day N days ago has N short orders in its first hour, and an open long order for each
+ * entry N of `openLong`.
+ */
+function stage({ tookMs = 0, limits = {}, fails = () => false as boolean, openLong = [] as number[] } = {}) {
   const requested: number[] = []
+  const requestedLong: number[] = []
   let concurrency = 0
   let elapsed = 1
   const readDays = createDayCounts({
-    countByHour: async ({ since, hours }) => {
+    countByHour: async (lifetime, { since, hours }) => {
       const ago = Math.floor((NOW.getTime() - since.getTime()) / DAY_MS)
-      requested.push(ago)
+      const isLong = lifetime === 'long'
+      ;(isLong ? requestedLong : requested).push(ago)
       expect(++concurrency).toBe(1)
       await sleep(tookMs)
       concurrency--
       if (fails()) throw new Error('away')
-      return Array.from({ length: hours }, (_, hour) => ({ ...NO_ORDERS, orders: hour === 0 ? ago : 0 }))
+      const ofFirstHour = isLong ? openLong.filter((day) => day === ago).length : ago
+      const waiting = isLong ? ofFirstHour : 0
+      return Array.from({ length: hours }, (_, hour) =>
+        hour === 0 ? { ...NO_ORDERS, orders: ofFirstHour, waiting } : NO_ORDERS,
+      )
     },
     log: { warn: () => undefined } as never,
     now: () => NOW,
@@ -37,7 +46,7 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
   const advance = (ms: number) => {
     elapsed += ms
   }
-  return { read, requested, advance }
+  return { read, requested, requestedLong, advance }
 }
 
 describe('daily order counts of the operator dashboard', () => {
@@ -61,6 +70,24 @@ describe('daily order counts of the operator dashboard', () => {
     expect((await read()).days).toEqual(ALL)
     // The day before yesterday began 60 hours ago, so all its orders are final.
     expect(requested.slice(ALL.length)).toEqual([0, 1])
+  })
+
+  it('the operator dashboard counts only the long orders of an older day again while one of them is open', async () => {
+    const openLong = [9, 9]
+    const { read, requested, requestedLong, advance } = stage({ limits: { refreshSeconds: 2 }, openLong })
+    expect((await read()).days).toEqual(ALL.map((ago) => (ago === 9 ? 11 : ago)))
+    expect(requestedLong).toEqual(ALL)
+    openLong.pop()
+    advance(1_001)
+    expect((await read()).days[9]).toBe(10)
+    openLong.pop()
+    advance(1_001)
+    expect((await read()).days[9]).toBe(9)
+    expect(requestedLong.slice(ALL.length)).toEqual([0, 1, 9, 0, 1, 9])
+    advance(1_001)
+    await read()
+    expect(requestedLong.slice(-2)).toEqual([0, 1])
+    expect(requested.slice(ALL.length)).toEqual([0, 1, 0, 1, 0, 1])
   })
 
   it('the operator dashboard returns earlier counts during a recount or after a failed recount', async () => {

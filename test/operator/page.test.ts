@@ -37,6 +37,7 @@ describe('the operator dashboard', () => {
     expect(rowOf('10:00')).toBe(cells('2', '1', '100.0 %', '₹500'))
     expect(rowOf('08:00')).toBe(cells('0', '0', '–', '₹0'))
     expect(rowOf('11:00')).toBeUndefined()
+    expect(rowOf('2026-03-05')).toBe(cells('1', '0', '–', '₹0'))
     expect(rowOf('2026-03-30')).toBe(cells('1', '1', '100.0 %', '₹1,000'))
     expect(rowOf('2026-03-31')).toBe(cells('4', '2', '66.6 %', '₹750'))
     expect(rowOf('2026-03-02')).toBe(cells('0', '0', '–', '₹0'))

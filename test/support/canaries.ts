@@ -16,6 +16,7 @@ export const CANARIES: Record<keyof NewPayment, { taken?: string; rejected: stri
   customer_name: { taken: 'Canaryname Rao', rejected: [`Canaryname${'x'.repeat(100)}`, 'Canaryname\u0000'] },
   customer_email: { taken: 'canarymail@example.in', rejected: ['canarymail at example'] },
   customer_mobile: { taken: '9137460285', rejected: ['91374602850'] },
+  expiry_minutes: { rejected: ['canaryminutes'] },
 }
 
 const taken = Object.entries(CANARIES).flatMap(([name, { taken }]) => (taken === undefined ? [] : [[name, taken]]))

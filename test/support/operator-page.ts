@@ -50,14 +50,19 @@ export async function startPage(
   return app
 }
 
-/** Creates orders on two days. The four of the second day: one paid, one failed, one pending, one paid twice. */
-export async function makeOrders(service: TestService): Promise<{ mid: string; paidTwice: string }> {
+/**
+ * Creates orders on three days: one that can be paid for 30 days, one, and four of which one is paid, one failed, one
+ * pending and one paid twice.
+ */
+export async function makeOrders(service: TestService): Promise<{ mid: string; paidTwice: string; link: string }> {
   const { app, db, clock } = service
-  const { mid, key } = await newMerchant(db)
-  const order = async (amount: string): Promise<string> =>
-    (await post(app, CREATE, intentFields(mid, { ...CANARIES, amount }), key)).body.data.orderId
+  const { mid, key } = await newMerchant(db, { maxExpiryMinutes: 43_200 })
+  const order = async (amount: string, changes = {}): Promise<string> =>
+    (await post(app, CREATE, intentFields(mid, { ...CANARIES, amount, ...changes }), key)).body.data.orderId
   const report = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
     expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+  clock.set('2026-03-05T05:00:00.000Z')
+  const link = await order('3', { expiry_minutes: '43200' })
   clock.set('2026-03-30T05:00:00.000Z')
   await report(await order('1000'), { amount: 1000, UTR: newUtr() })
   clock.set('2026-03-31T03:35:00.000Z')
@@ -67,5 +72,5 @@ export async function makeOrders(service: TestService): Promise<{ mid: string; p
   await order('7')
   const paidTwice = await order('500')
   for (let i = 0; i < 2; i++) await report(paidTwice, { amount: 500, UTR: newUtr() })
-  return { mid, paidTwice }
+  return { mid, paidTwice, link }
 }

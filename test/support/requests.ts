@@ -41,7 +41,7 @@ export function intentFields(mid: string, changes: Record<string, string | undef
 /** The same fields after validation, from which an intent is built. */
 export function newPayment(mid: string): NewPayment {
   const fields = intentFields(mid) as Record<keyof NewPayment, string>
-  return { ...fields, amount: 20_000, order_id: undefined }
+  return { ...fields, amount: 20_000, order_id: undefined, expiry_minutes: undefined }
 }
 
 export function form(fields: Record<string, string>): string {

@@ -23,7 +23,16 @@ export async function newMerchant(
   values: Partial<
     Pick<
       Merchant,
-      'mid' | 'name' | 'vpa' | 'payees' | 'mcc' | 'dynamicQr' | 'input' | 'expiryMinutes' | 'maxAmount'
+      | 'mid'
+      | 'name'
+      | 'vpa'
+      | 'payees'
+      | 'mcc'
+      | 'dynamicQr'
+      | 'input'
+      | 'expiryMinutes'
+      | 'maxExpiryMinutes'
+      | 'maxAmount'
     > & {
       acquirer: string
       acquirerMerchantId: string

@@ -259,6 +259,78 @@ describe('payment.expired', () => {
     expect(inserts()).toBe(2)
   })
 
+  describe('of an order that can be paid for 3 days', () => {
+    const DAY_SECONDS = 24 * 60 * 60
+    const THREE_DAYS = { expiry_minutes: '4320' }
+    const LONG = { maxExpiryMinutes: 43_200 }
+    const typesOf = async (orderId: string) => (await eventsOf(orderId)).map(({ type }) => type)
+
+    it('follows its own expiry, although no instance was running on its first two days', async () => {
+      const merchant = await newMerchant(service.db, LONG)
+      await addWebhook(merchant.mid)
+      const [open, paid] = [
+        await createOrder(service, merchant, THREE_DAYS),
+        await createOrder(service, merchant, THREE_DAYS),
+      ]
+      service.clock.advance(2 * DAY_SECONDS)
+      await isNotified(paid, { paidAt: service.clock.now().toISOString() })
+      service.clock.advance(DAY_SECONDS + 599)
+      await look()
+      expect(await typesOf(open)).toEqual([])
+      service.clock.advance(1)
+      await look()
+      expect(await typesOf(open)).toEqual(['payment.expired'])
+      expect(await typesOf(paid)).toEqual(['payment.succeeded'])
+    })
+
+    it('is written for a webhook that was added on day 2, but not for orders that had a final status before', async () => {
+      const merchant = await newMerchant(service.db, LONG)
+      const before = await createOrder(service, merchant, { expiry_minutes: '1441' })
+      const open = await createOrder(service, merchant, THREE_DAYS)
+      await look()
+      service.clock.advance(1.5 * DAY_SECONDS)
+      await addWebhook(merchant.mid)
+      await watchOpenOrders(service.db, merchant.mid, service.clock.now())
+      service.clock.advance(1.5 * DAY_SECONDS + 600)
+      await look()
+      expect(await typesOf(open)).toEqual(['payment.expired'])
+      expect(await typesOf(before)).toEqual([])
+    })
+
+    it('is scheduled with the order only if its merchant has an enabled webhook', async () => {
+      const [without, disabled, enabled] = [
+        await newMerchant(service.db, LONG),
+        await newMerchant(service.db, LONG),
+        await newMerchant(service.db, LONG),
+      ]
+      const endpointId = await addWebhook(disabled.mid)
+      await createEndpoints(service.db).disable(endpointId, service.clock.now())
+      await addWebhook(enabled.mid)
+      await addWebhook(enabled.mid)
+      await createEndpoints(service.db).setReturnUrlCallback(without.mid, true, service.clock.now())
+      // All are in one batch or in few.
+      const orders = await Promise.all(
+        [without, disabled, enabled].flatMap((merchant) => [
+          createOrder(service, merchant, THREE_DAYS),
+          createOrder(service, merchant, { expiry_minutes: '1440' }),
+        ]),
+      )
+      const { rows } = await service.db.query(
+        'select order_id, final_at from webhook_expiries where order_id = any ($1)',
+        [orders],
+      )
+      const finalAt = new Date(service.clock.now().getTime() + (3 * DAY_SECONDS + 600) * 1000)
+      expect(rows).toEqual([{ order_id: orders[4], final_at: finalAt }])
+    })
+  })
+
+  it('an instance reads the orders of one day and 10 minutes at startup, however long orders may be open', async () => {
+    const froms: Date[] = []
+    const db = { query: async (_text: string, [from]: [Date]) => ({ rows: [], length: froms.push(from) }) }
+    await expiryJobs({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks }).findQueues()
+    expect(froms[0]).toEqual(new Date(service.clock.now().getTime() - (24 * 60 + 10) * 60_000))
+  })
+
   it('writes payment.expired for each order that expired while no instance was running', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {

@@ -1,8 +1,9 @@
 import type { QueryConfig } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
-import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
+import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { createOrderCounts } from '../../src/operator/monitoring/order-counts.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { runPendingJobs } from '../support/pending-jobs.ts'
@@ -18,6 +19,10 @@ const WAITING_FOR_M0 = 2_000
 const EXPIRIES = 10_000
 /** Expired orders per transaction: few of the merchant's orders, since otherwise a full read would be right. */
 const EXPIRED = 100
+/** One of this many orders can be paid for 3 days. These orders belong to M0 and M10. */
+const LONG_EVERY = 50
+const OF_DAY = 24 * 60 * 20
+const OF_DAY_AND_10_MINUTES = OF_DAY + 10 * 20
 const NOW = new Date('2026-11-21T10:00:00Z')
 const LATER = new Date('2026-11-21T10:00:40Z')
 const { lookedAt, callsOfEndpoint } = LIMITS.webhooks
@@ -52,7 +57,8 @@ async function fill() {
        (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
         payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr, event_sequence)
      select 'M' || i % ${MERCHANTS}, id, id, 20000, 'https://shop.example.in/thanks', 'Order', 'Asha Rao', 'asha@example.in',
-            '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 minutes',
+            '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', at,
+            at + case when i % ${LONG_EVERY} = 0 then interval '3 days' else interval '15 minutes' end,
             case when i % 10 = 0 then 'PENDING' else 'SUCCESS' end, case when i % 10 > 0 then i::text end, 1
        from generate_series(1, ${ORDERS}) i,
             lateral (select $1::timestamptz - interval '3 seconds' * (${ORDERS} - i) as at) moments,
@@ -197,6 +203,15 @@ async function judge(name: string) {
   expect(blocks).toBeLessThanOrEqual(rows * BLOCKS_PER_ROW)
 }
 
+const LONG_INDEX = 'payment_intents_long_idx'
+
+/** What `work` reads of the orders, by the index of long orders and in another way. */
+async function readOfOrders(work: (db: Database) => Promise<unknown>) {
+  const reads = (await readBy(work)).reads.filter(({ table }) => table === 'payment_intents')
+  const rowsOf = (isLong: boolean) => reads.filter(({ by }) => (by === LONG_INDEX) === isLong).map(({ rows }) => rows)
+  return { long: rowsOf(true), others: rowsOf(false) }
+}
+
 describe('statements of the scheduler in a table of 100,000 orders', () => {
   describe('with statistics from before any delivery was pending', () => {
     beforeAll(async () => {
@@ -216,5 +231,23 @@ describe('statements of the scheduler in a table of 100,000 orders', () => {
       'the scheduler statement “%s” reads only pending rows with current statistics',
       judge,
     )
+  })
+})
+
+describe('long orders in a table of 100,000 orders', () => {
+  it('an added webhook endpoint reads the orders of one day, and by their own index the open long orders before', async () => {
+    const { long, others } = await readOfOrders((db) => watchOpenOrders(db, 'M0', NOW))
+    expect([long.length, others.length]).toEqual([1, 1])
+    expect(others[0]).toBeLessThanOrEqual(OF_DAY_AND_10_MINUTES)
+    expect(long[0]).toBeGreaterThan(0)
+    expect(long[0]).toBeLessThanOrEqual(ORDERS / LONG_EVERY)
+  })
+
+  it('the operator dashboard counts the long orders of a day by their own index', async () => {
+    const since = new Date(NOW.getTime() - 3 * 24 * 60 * 60_000)
+    const { long, others } = await readOfOrders((db) =>
+      createOrderCounts(db).countByHour('long', { since, hours: 24 }, NOW),
+    )
+    expect({ long, others }).toEqual({ long: [OF_DAY / LONG_EVERY], others: [] })
   })
 })

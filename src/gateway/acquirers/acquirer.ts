@@ -12,6 +12,8 @@ export type Acquirer<Settings> = {
    * the merchant.
    */
   errorOf?: (merchant: AcquirerMerchant) => string | undefined
+  /** The longest time to pay that the acquirer allows. Absent if HIGHEST_EXPIRY_MINUTES is allowed. */
+  longestExpiryMinutes?: number
   /**
    * When and how often the service may check a payment's status at the acquirer. Absent if the service itself creates
    * the links.
@@ -34,6 +36,7 @@ export type Acquirer<Settings> = {
 export type AcquirerMerchant = Pick<Merchant, 'vpa'> & {
   acquirerMerchantId?: string | null | undefined
   expiryMinutes?: number | null | undefined
+  maxExpiryMinutes?: number | undefined
 }
 
 /**

@@ -1,5 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
+import { HIGHEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'
@@ -106,6 +107,10 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
       const advice = await adviceOn(name)
       if (advice !== undefined) return `the acquirer ${name} is not set up: ${advice}`
       if ((await find(name))?.disabledAt) return `the account ${name} is disabled: run ops accounts enable`
+      const { longestExpiryMinutes: longest = HIGHEST_EXPIRY_MINUTES } = acquirer
+      if (merchant.maxExpiryMinutes !== undefined && merchant.maxExpiryMinutes > longest) {
+        return `${splitAccountName(name).acquirer} accepts orders of at most ${longest} minutes: set --max-expiry-minutes to ${longest} or less`
+      }
       return acquirer.errorOf?.(merchant)
     },
 

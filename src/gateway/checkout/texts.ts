@@ -47,6 +47,7 @@ export const TEXTS = {
   payBefore: { en: 'Pay before {time} IST', hi: 'भारतीय समय के अनुसार {time} से पहले भुगतान करें' },
   timeLeft: { en: '{time} left to pay', hi: 'भुगतान के लिए {time} बाकी' },
   hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घं {minutes} मि बाकी' },
+  daysLeft: { en: '{days} days {hours} h left to pay', hi: 'भुगतान के लिए {days} दिन {hours} घं बाकी' },
   pageUpdates: {
     en: 'Keep this page open. It updates by itself.',
     hi: 'यह पेज खुला रखें। यह अपने-आप अपडेट होता है।',

@@ -99,7 +99,7 @@ ${marks()}
   return html`<div class="ways">
 ${ways}
 <section class="card time">
-<p class="left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}">${fill(texts.payBefore, { time })}</p>
+<p class="left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}" data-days-left="${texts.daysLeft}">${fill(texts.payBefore, { time })}</p>
 <div class="bar"><i></i></div>
 <p class="quiet">${isPhone ? html`${texts.appShows} <strong>${nameOf(checkout)}</strong> · <bdi>${payee.vpa}</bdi>. ` : undefined}${texts.pageUpdates}</p>
 </section>

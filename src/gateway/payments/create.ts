@@ -98,8 +98,8 @@ export const createPaymentIntent = operation({
   ...NEW_ORDER,
   summary: 'Create a payment intent',
   description:
-    'Creates UPI links and a QR code for one payment. They are valid for 15 minutes unless the operator sets another time. Show ' +
-    'them to the customer, then call checkPaymentStatus.',
+    'Creates UPI links and a QR code for one payment. They are valid for 15 minutes unless the operator sets another time or the ' +
+    'request has `expiry_minutes`. Show them to the customer, then call checkPaymentStatus.',
   response: success('Payment intent created successfully', {
     description: 'The payment intent.',
     name: 'PaymentIntentCreated',

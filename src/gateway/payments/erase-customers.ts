@@ -11,10 +11,10 @@ const STEP_INTENTS = 1_000
 export const ERASED_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
 /**
- * Selects the intents whose customer data is erased: all intents created before a moment, or all intents with an e-mail
- * address or mobile number.
+ * Selects the intents whose customer data is erased: all intents created before `before` and expired by `expiredBy`, or
+ * all intents with an e-mail address or mobile number.
  */
-export type ToErase = { before: Date } | { email: string } | { mobile: string }
+export type ToErase = { before: Date; expiredBy: Date } | { email: string } | { mobile: string }
 
 type Progress = ((erased: number) => void) | undefined
 
@@ -40,13 +40,17 @@ export const countCustomers = (db: Queryable, criteria: ToErase, onProgress?: Pr
  */
 async function inSteps(db: Queryable, sql: string, criteria: ToErase, onProgress: Progress): Promise<number> {
   const until = 'before' in criteria ? orderIdsBegin(criteria.before) : AFTER_ALL
-  const customer = ['email' in criteria ? criteria.email : null, 'mobile' in criteria ? criteria.mobile : null]
+  const theirs = [
+    'email' in criteria ? criteria.email : null,
+    'mobile' in criteria ? criteria.mobile : null,
+    'expiredBy' in criteria ? criteria.expiredBy : null,
+  ]
   let erased = 0
   const merchants = await db.query<{ mid: string }>('select mid from merchants order by mid')
   for (const { mid } of merchants.rows) {
     let step: Step = { last: '', erased: 0 }
     while (step.last !== null) {
-      const { rows } = await db.query<Step>(sql, [mid, step.last, until, ...customer])
+      const { rows } = await db.query<Step>(sql, [mid, step.last, until, ...theirs])
       step = rows[0] as Step
       erased += step.erased
       if (step.erased > 0) onProgress?.(erased)
@@ -61,9 +65,10 @@ const AFTER_ALL = 'g'
 /** The result of a statement. `last` is the last orderId that the statement has read; null if no intent was left. */
 type Step = { last: string | null; erased: number }
 
-/** SQL condition: the intent belongs to the customer whose data is erased. */
+/** SQL condition: the intent belongs to the customer whose data is erased, or has expired. */
 const THEIRS = `
-  ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
+  ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)
+    and ($6::timestamptz is null or expires_at <= $6)`
 
 /** SQL condition: the intent contains customer data in any column. */
 const REMEMBERED = `(${ERASED_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`

@@ -6,6 +6,8 @@ import { type Database, inTransaction, type Queryable } from '../../platform/db/
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
+import { isLong } from './order-lifetime.ts'
+import { scheduleExpiries } from './outbox.ts'
 import { firstStatusCheck } from './status-checks.ts'
 
 /** Largest number of rows in a batch. Later requests wait until a batch is stored, which takes a few milliseconds. */
@@ -45,16 +47,17 @@ export function createInsert(
   }
 }
 
-/** Stores intents with their links. Returns the orderIds of the new intents. */
+/** Stores intents with their links and long intents with their expiries. Returns the orderIds of the new intents. */
 async function insertRows(db: Database, batch: Intent[], distributed: boolean): Promise<Set<string>> {
   // The intents are sorted, to avoid deadlocks between two instances that insert the same keys.
   const intents = batch.toSorted((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
-  const withLink = intents.filter((intent) => intent.paymentLink)
-  if (withLink.length === 0) return INTENTS(db, intents, distributed)
+  if (!intents.some((intent) => intent.paymentLink || isLong(intent))) return INTENTS(db, intents, distributed)
   return inTransaction(db, async (client) => {
     const stored = await INTENTS(client, intents, distributed)
-    const links = withLink.filter(({ orderId }) => stored.has(orderId))
+    const created = intents.filter(({ orderId }) => stored.has(orderId))
+    const links = created.filter((intent) => intent.paymentLink)
     if (links.length > 0) await LINKS(client, links, distributed)
+    await scheduleExpiries(client, created.filter(isLong))
     return stored
   })
 }

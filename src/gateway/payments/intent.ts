@@ -56,13 +56,17 @@ export type PaymentLink = {
 /** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Builds an intent without storing the intent. `expiryMinutes` applies to merchants without their own setting. */
+/**
+ * Builds an intent without storing the intent. `expiryMinutes` applies to requests without `expiry_minutes` of merchants
+ * without their own setting.
+ */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
   { now, expiryMinutes, idempotency }: { now: Date; expiryMinutes: number; idempotency?: Idempotency | undefined },
 ): Intent {
   const orderId = newId(now)
+  const minutes = request.expiry_minutes ?? merchant.expiryMinutes ?? expiryMinutes
   return {
     mid: merchant.mid,
     orderId,
@@ -73,7 +77,7 @@ export function buildIntent(
     customer: { name: request.customer_name, email: request.customer_email, mobile: request.customer_mobile },
     payee: { vpa: merchant.vpa, name: merchant.name, mcc: merchant.mcc },
     createdAt: now,
-    expiresAt: new Date(now.getTime() + (merchant.expiryMinutes ?? expiryMinutes) * 60_000),
+    expiresAt: new Date(now.getTime() + minutes * 60_000),
     idempotency,
   }
 }

@@ -11,9 +11,11 @@ import {
   readUrl,
   text,
   textRule,
+  wholeNumber,
 } from '../../platform/fields.ts'
 import { lenientAmount, orderAmount, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
+import { LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from './order-lifetime.ts'
 
 const REDIRECT_RULE = 'must be an absolute http or https URL of at most 2048 characters, without user and password'
 
@@ -93,24 +95,33 @@ export const NewPayment = z.object({
     description:
       '10 digits. With the input `shop`, other notations such as `+91 98765-43210` and digits of any script are accepted too.',
   }),
+  expiry_minutes: wholeNumber(LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES)
+    .meta({
+      description:
+        `Minutes in which the customer can pay, a whole number from ${LEAST_EXPIRY_MINUTES} to ${LONGEST_EXPIRY_MINUTES}, or to the maximum ` +
+        'that the operator has set for you. Without this field, your usual time applies.',
+    })
+    .optional(),
 })
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** Schemas by the merchant's largest amount. The map stays small, because operators set few different amounts. */
-const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
+/** Schemas by the merchant's maxima. The map stays small, because operators set few different maxima. */
+const schemas = new Map<string, Record<Merchant['input'], z.ZodObject>>()
 
 function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
   if (caller.kind !== 'merchant') return NewPayment
-  const { input, maxAmount } = caller.merchant
-  let both = schemas.get(maxAmount)
+  const { input, maxAmount, maxExpiryMinutes } = caller.merchant
+  const maxima = `${maxAmount} ${maxExpiryMinutes}`
+  let both = schemas.get(maxima)
   if (!both) {
+    const expiry_minutes = wholeNumber(LEAST_EXPIRY_MINUTES, maxExpiryMinutes).optional()
     both = {
-      strict: NewPayment.extend({ amount: orderAmount(maxAmount) }),
+      strict: NewPayment.extend({ amount: orderAmount(maxAmount), expiry_minutes }),
       // Merchants with the input `shop` may send amounts with paise, and mobile numbers in other notations.
-      shop: NewPayment.extend({ amount: lenientAmount(maxAmount), customer_mobile: mobileAsWritten }),
+      shop: NewPayment.extend({ amount: lenientAmount(maxAmount), customer_mobile: mobileAsWritten, expiry_minutes }),
     }
-    schemas.set(maxAmount, both)
+    schemas.set(maxima, both)
   }
   return both[input]
 }

@@ -1,4 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Intent } from './intent.ts'
+import { EXPIRY_GRACE_MINUTES } from './outcome.ts'
 
 export type EventType =
   | 'payment.succeeded'
@@ -66,6 +68,29 @@ export const insertDeliveries = (type: EventType, mid: string, events: string) =
     join webhook_endpoints e on e.mid = ${mid}
    where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
       on conflict do nothing`
+
+/**
+ * Stores when the orders of merchants with a webhook become final, in the transaction that stores the orders. Only long
+ * orders need it, because the look-up of new orders finds all others, even after a day without instances.
+ */
+export async function scheduleExpiries(db: Queryable, orders: readonly Intent[]): Promise<void> {
+  if (orders.length === 0) return
+  await db.query(
+    `insert into webhook_expiries (mid, order_id, final_at)
+     select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
+       from unnest($1::text[], $2::text[], $3::timestamptz[]) as i (mid, order_id, expires_at)
+       -- Citus needs $1 here too, to read only the merchants' own shards.
+       join (select distinct mid
+               from webhook_endpoints
+              where mid = any ($1) and kind = 'webhook' and disabled_at is null) w on w.mid = i.mid`,
+    [
+      orders.map(({ mid }) => mid),
+      orders.map(({ orderId }) => orderId),
+      orders.map(({ expiresAt }) => expiresAt),
+      EXPIRY_GRACE_MINUTES,
+    ],
+  )
+}
 
 /** The endpoint_id under which a merchant's return-URL callbacks are stored. */
 export const RETURN_URL_CALLBACK = 'return-call'

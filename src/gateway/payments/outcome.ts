@@ -147,8 +147,8 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
     const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined
     if (stored) return stored.isSecond ? { verdict: 'second payment', stored } : { verdict: 'repeat', of: stored }
     if (intent.isOfAnotherOrder) return { verdict: 'exception', kind: 'UTR of another order' }
-    // A daily transaction report arrives after every order's final status, so its success is late only if the failure
-    // was reported to the merchant.
+    // A daily transaction report usually arrives after an order's final status, so its success is late only if the
+    // failure was reported to the merchant.
     if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failureReported) }
     const isSecond = intent.payments.every((payment) => isOfAnother(report, payment))
     return isSecond ? { verdict: 'second payment', stored: undefined } : { verdict: 'repeat' }
@@ -181,9 +181,6 @@ export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Dat
   if (paidAt === undefined || paidAt > now) return undefined
   return paidAt.getTime() >= createdAt.getTime() - CLOCK_TOLERANCE_MS ? paidAt : undefined
 }
-
-/** The longest time from an order's creation to its expiry that an operator can set. */
-export const LONGEST_EXPIRY_MINUTES = 24 * 60
 
 /**
  * Minutes after the expiry during which the bank may still report a payment. After these minutes, the order has finally

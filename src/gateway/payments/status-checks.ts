@@ -22,7 +22,10 @@ const PAUSE_SECONDS = 60
  */
 const CONSIDERED = 250
 
-/** While the last response was unreadable, the status is checked once an hour, for a day. */
+/**
+ * While the last response was unreadable, the status is checked once an hour, for a day from the expiry or the first
+ * unreadable response, whichever is later.
+ */
 const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
 
 /**
@@ -166,7 +169,7 @@ export function createStatusChecks(db: Database) {
              join payment_intents i on i.mid = $1 and i.order_id = a.order_id
             where a.mid = $1 and a.order_id = $2 and a.status_checks = $3
               and ($5 = 1 or (a.status_check_at is null and a.status_checks < $6))
-              and not ($7::boolean and i.unreadable_at <= $4 - interval '${UNREADABLE.daySeconds} seconds')
+              and not ($7::boolean and greatest(i.unreadable_at, i.expires_at) <= $4 - interval '${UNREADABLE.daySeconds} seconds')
               for update of a
          )
          update acquirer_intents a

@@ -29,6 +29,8 @@ export type Merchant = Brand & {
   input: 'strict' | 'shop'
   /** Minutes in which an intent can be paid; null means the service's own setting. */
   expiryMinutes: number | null
+  /** Largest `expiry_minutes` of a request. */
+  maxExpiryMinutes: number
   /** Largest amount of an intent, in whole rupees. */
   maxAmount: number
   createdAt: Date
@@ -50,7 +52,7 @@ export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
   m.acquirer_merchant_id as "acquirerMerchantId", m.fallback_acquirer as "fallbackAcquirer",
   m.fallback_acquirer_merchant_id as "fallbackAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
-  m.max_amount_paise / 100 as "maxAmount", m.brand_colour as colour, m.brand_website as website,
+  m.max_expiry_minutes as "maxExpiryMinutes", m.max_amount_paise / 100 as "maxAmount", m.brand_colour as colour, m.brand_website as website,
   m.brand_support as support, m.brand_logo as logo, m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** Fields that the operator may change; an absent field stays unchanged. */

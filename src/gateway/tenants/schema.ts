@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { contrast, darkened } from '../../platform/contrast.ts'
 import { emailAddress, errorText, identifier, matching, readUrl, text, VPA } from '../../platform/fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
+import { HIGHEST_EXPIRY_MINUTES, LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 
 /**
  * UPI's parameter pn allows at most 99 characters. Rejects characters that change the writing direction, because they
@@ -35,12 +36,13 @@ const payees = z
 
 const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
 
-const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
-
-/** Time to pay, 1 to 1,440 minutes. `default` means the service's own setting, and becomes null. */
-const expiryMinutes = matching(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
-  .transform((text) => (text === 'default' ? null : Number(text)))
-  .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
+/** Whole minutes from `min` to `max`, or `default`, which becomes `usual`. */
+function minutes<T>(min: number, max: number, usual: T) {
+  const rule = `must be a whole number of minutes, ${min} to ${max}, or default`
+  return matching(/^(?:default|[1-9]\d{0,4})$/, rule)
+    .transform((text) => (text === 'default' ? usual : Number(text)))
+    .refine((given) => typeof given !== 'number' || (given >= min && given <= max), rule)
+}
 
 const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`
 
@@ -133,7 +135,9 @@ const MerchantFields = z.object({
   account: identifier,
   acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
-  expiryMinutes,
+  /** Time to pay; null means the service's own setting. */
+  expiryMinutes: minutes(1, LONGEST_EXPIRY_MINUTES, null),
+  maxExpiryMinutes: minutes(LEAST_EXPIRY_MINUTES, HIGHEST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES),
   maxAmount,
   fee: percents,
   tax: percents,

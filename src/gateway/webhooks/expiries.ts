@@ -2,21 +2,20 @@ import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { orderIdsBeginSql } from '../payments/intent.ts'
+import { HIGHEST_EXPIRY_MINUTES, IS_LONG, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
-import {
-  abandonedUntil,
-  EXPIRY_GRACE_MINUTES,
-  LONGEST_EXPIRY_MINUTES,
-  OPEN_STATUSES,
-  type Status,
-} from '../payments/outcome.ts'
+import { abandonedUntil, EXPIRY_GRACE_MINUTES, OPEN_STATUSES, type Status } from '../payments/outcome.ts'
 import { failureReason, writtenExpiries } from '../payments/reported-status.ts'
 
 /**
  * Minutes from an unpaid order's creation until its status is final: the time to pay, from 1 minute to a day, plus the
- * grace period.
+ * grace period. `ofLong` is the most for a long order.
  */
-const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
+const FINAL_AFTER_MINUTES = {
+  atLeast: 1 + EXPIRY_GRACE_MINUTES,
+  atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES,
+  ofLong: HIGHEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES,
+}
 /**
  * Length of the period, in minutes, whose orders one statement reads, so that an instance does not read a whole day in
  * one statement at startup.
@@ -31,8 +30,8 @@ type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhoo
  * needs no further index. Orders are read when they are 9 to 10 minutes old. Most orders are paid by then. Only the
  * unpaid orders are stored in webhook_expiries, with the time at which each order becomes final.
  *
- * At startup, an instance reads all orders that may still be open, so that no order is missed after a period without
- * instances.
+ * At startup, an instance reads the orders of the last day that may still be open, so that no order is missed after a
+ * period without instances. Orders that can be paid for longer are stored in webhook_expiries when they are created.
  */
 export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
@@ -124,26 +123,30 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
 type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
 
 /** Stores the open orders of a merchant for whom a webhook endpoint is being added. */
-export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
-  const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
-  return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: abandonedUntil(now) } })
+export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
+  const dayAgo = minutes(now, -FINAL_AFTER_MINUTES.atMost)
+  const only = { mid, expiringAfter: abandonedUntil(now) }
+  await saveOpenOrders(db, { from: dayAgo, to: now, only })
+  // Earlier orders are open only if they are long, and these are read by their own index.
+  const from = minutes(now, -FINAL_AFTER_MINUTES.ofLong)
+  await saveOpenOrders(db, { from, to: dayAgo, only: { ...only, isLong: true } })
 }
 
 /**
  * Stores the open orders created from `from` until before `to`, of merchants with a webhook endpoint that was created
- * before the order expires; with `only`, orders of one merchant. A repeat changes nothing.
+ * before the order expires; with `only`, orders of one merchant, or only its long orders. A repeat changes nothing.
  */
 async function saveOpenOrders(
   db: Queryable,
-  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date } },
+  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date; isLong?: boolean } },
 ): Promise<void> {
   await db.query(
     `with open as materialized (
-       -- The expression is materialized, so that orders are read once, by the index on order_id, whatever the planner
+       -- The expression is materialized, so that orders are read once, by the index of the period, whatever the planner
        -- estimates.
        select mid, order_id, expires_at
          from payment_intents i
-        where order_id >= ${orderIdsBeginSql('$1::timestamptz')} and order_id < ${orderIdsBeginSql('$2::timestamptz')}
+        where ${only?.isLong ? LONG_IN_PERIOD : IN_PERIOD}
           and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
           and not ${IS_WRITTEN}
      )
@@ -159,6 +162,10 @@ async function saveOpenOrders(
     [from, to, EXPIRY_GRACE_MINUTES, ...(only ? [only.mid, only.expiringAfter] : [])],
   )
 }
+
+/** SQL conditions for orders created from $1 until before $2, each with its own index. */
+const IN_PERIOD = `order_id >= ${orderIdsBeginSql('$1::timestamptz')} and order_id < ${orderIdsBeginSql('$2::timestamptz')}`
+const LONG_IN_PERIOD = `created_at >= $1 and created_at < $2 and ${IS_LONG}`
 
 /** SQL condition: the event payment.expired of the order `i` is stored. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`

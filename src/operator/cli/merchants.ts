@@ -25,7 +25,7 @@ import { readBytes } from './file.ts'
 import type { Output, Terminal } from './output.ts'
 
 const OPTIONAL =
-  '[--dynamic-qr link|image] [--acquirer ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]] [--account NAME|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default] … [--max-amount RUPEES|default] [--fee PERCENT[,FALLBACK] --tax PERCENT[,FALLBACK] | --fee none] [--logo FILE|none] [--colour COLOUR|none] [--website URL|none] [--support EMAIL|TELEPHONE|none]'
+  '[--dynamic-qr link|image] [--acquirer ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]] [--account NAME|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--max-expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default] … [--max-amount RUPEES|default] [--fee PERCENT[,FALLBACK] --tax PERCENT[,FALLBACK] | --fee none] [--logo FILE|none] [--colour COLOUR|none] [--website URL|none] [--support EMAIL|TELEPHONE|none]'
 
 export const merchantCommands = [
   atomicCommand('merchants add', 'Add a merchant', {
@@ -52,7 +52,7 @@ export const merchantCommands = [
       const more = await readMore(db)
       const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
       const columns =
-        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, logo, colour, website, support, createdAt, disabledAt, warnings'
+        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxExpiryMinutes, maxAmount, fees, returnCall, logo, colour, website, support, createdAt, disabledAt, warnings'
       return table(columns, merchants, {
         empty: 'No merchants.',
         cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
@@ -64,7 +64,7 @@ export const merchantCommands = [
     usage: `--mid MID [--name NAME] [--vpa VPA] [--mcc CODE] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee, --logo, --colour, --website, --support',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --max-expiry-minutes, --return-call, --payee, --max-amount, --fee, --logo, --colour, --website, --support',
     ),
     async run(
       { mid, returnCall, payee: payees, account, fee, tax, logo: file, ...typed },

@@ -50,6 +50,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--line': 'Line number in the bank statement',
   '--logo': 'PNG of at most 32 KiB and 512 × 512 pixels for the pay page; - for standard input',
   '--max-amount': 'Maximum amount of an order in whole rupees, 1 to 500000; default is 100000',
+  '--max-expiry-minutes': 'Maximum expiry_minutes of a request, 5 to 43200; default is 1440',
   '--may-refund': 'Add the right refund',
   '--mcc': 'Merchant category code that the bank assigned, such as 5814',
   '--merchant-order-id': 'order_id of the merchant',

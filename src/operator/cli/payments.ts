@@ -33,7 +33,6 @@ import { findLayout } from './layouts.ts'
 import { printNote, requireConfirmation, withProgress } from './output.ts'
 import { acquirerAccount } from './settlements.ts'
 
-/** The minimum is one day, because an intent may be payable for up to a day (INTENT_EXPIRY_MINUTES). */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
@@ -171,7 +170,7 @@ export const paymentCommands = [
     audited: { email: withhold, mobile: withhold },
     async run({ olderThanDays = RETAINED_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
       const before = new Date(now.getTime() - olderThanDays * DAY_MS)
-      const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
+      const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before, expiredBy: now }
       const isRetainedLongEnough = 'before' in customers && olderThanDays >= RETAINED_DAYS
       const warnings = olderThanDays < RETAINED_DAYS ? [RETAIN_LONGER] : []
       const found = await withProgress(terminal, (progress) =>

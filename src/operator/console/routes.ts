@@ -64,7 +64,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
   const read = <T>(look: (client: Queryable) => Promise<T>) =>
     readBriefly(db, limits.operatorDatabase.statementTimeoutMs, look)
   const readDays = createDayCounts({
-    countByHour: (period, moment) => read((client) => createOrderCounts(client).countByHour(period, moment)),
+    countByHour: (...counted) => read((client) => createOrderCounts(client).countByHour(...counted)),
     log,
     now,
     limits: limits.operatorPage,

@@ -43,9 +43,9 @@ export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
     mostWhileWaiting: 12,
     firstAfterMs: 20_000,
     pauseMs: 10_000,
-    // A pause is at most an eighth of the time to pay, and eight pauses of this length reach the expiry. The first
-    // pauses are shorter, so that most checks are in the first minutes.
-    pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 8, ageMs),
+    // A pause is at most an eighth of the time to pay. The first pauses are shorter, so that most checks are soon after
+    // the creation, but not so short that the checks of a long order are used up on its first day.
+    pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 8, Math.max(ageMs, timeToPayMs / 240)),
   },
   client: ({ phonepe: account }, http, elapsedMs) =>
     account && phonepeClient(account, createPhonepeRequest(account, http, elapsedMs)),

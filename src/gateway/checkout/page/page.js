@@ -129,11 +129,14 @@ function countDown() {
     return
   }
   const minutes = Math.floor(seconds / 60)
-  const { timeLeft, hoursLeft } = left.dataset
+  const hours = Math.floor(minutes / 60)
+  const { timeLeft, hoursLeft, daysLeft } = left.dataset
   left.textContent =
     minutes < 60
       ? timeLeft.replace('{time}', `${minutes}:${String(seconds % 60).padStart(2, '0')}`)
-      : hoursLeft.replace('{hours}', Math.floor(minutes / 60)).replace('{minutes}', minutes % 60)
+      : hours < 48
+        ? hoursLeft.replace('{hours}', hours).replace('{minutes}', minutes % 60)
+        : daysLeft.replace('{days}', Math.floor(hours / 24)).replace('{hours}', hours % 24)
   ticking = setTimeout(countDown, 1000)
 }
 
