@@ -74,7 +74,7 @@ describe('the error codes', () => {
     const repeated = (values: string[]) => values.filter((value, index) => values.indexOf(value) !== index)
     expect(repeated(pairs.map((pair) => pair.slice(pair.indexOf(': '))))).toEqual([])
     const severalTexts = new Set(repeated(pairs.map((pair) => pair.slice(0, pair.indexOf(': ')))))
-    expect([...severalTexts].sort()).toEqual(['invalid_fields', 'order_not_found', 'unavailable'])
+    expect([...severalTexts].sort()).toEqual(['invalid_fields', 'key_lacks_right', 'order_not_found', 'unavailable'])
   })
 
   it('the OpenAPI document lists the codes of every error response of every operation', () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { createRefundUpdates } from '../../src/gateway/refunds/record-update.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
@@ -15,7 +16,7 @@ import {
 
 const service = await startService({ asServiceRole: true })
 const { mid } = await newMerchant(service.db)
-const key = await newKey(service.db, { mid }, ['list', 'status', 'refund'])
+const key = await newKey(service.db, { mid }, RIGHTS)
 const note = 'One cup was cold'
 const list = (s_date: string, e_date: string, headers = {}) =>
   post(service.app, OWN_REFUNDS, { mid, s_date, e_date }, key, headers)

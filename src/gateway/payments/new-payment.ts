@@ -100,6 +100,7 @@ export const NewPayment = z.object({
       description:
         `Minutes in which the customer can pay, a whole number from ${LEAST_EXPIRY_MINUTES} to ${LONGEST_EXPIRY_MINUTES}, or to the maximum ` +
         'that the operator has set for you. Without this field, your usual time applies.',
+      example: '60',
     })
     .optional(),
 })
