@@ -17,7 +17,7 @@ export type Sample = {
 
 export const NODE_SERVER: Sample = {
   name: 'Node.js, server.mjs',
-  files: { 'server.mjs': blockWith('merchant', 'js', 'orders.json') },
+  files: { 'server.mjs': blockWith('merchant', 'js', "existsSync('orders.json')") },
   command: () => [process.execPath, 'server.mjs'],
   isInstalled: true,
 }
