@@ -115,11 +115,8 @@ export const merchantList = (
     tag: 'Merchant',
     body: { name: bodyName, schema, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
     invalid: INVALID_DATE,
-    read: (request) => ({
-      values: valuesOf(request.body),
-      authorize: async () => authorizeMerchant(request),
-      reader: `merchant ${request.body.mid}`,
-    }),
+    toValues,
+    authorize: authorizeMerchant,
   })
 
 /** A list of a merchant's records for the merchant's partners. */
@@ -133,14 +130,11 @@ export const partnerList = (described: DescribedList, { bodyName, ...texts }: Li
       example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
     },
     invalid: INVALID_DATE,
-    read: (request, { isLinked }) => ({
-      values: valuesOf(request.body),
-      authorize: () => authorizeLinked(request, isLinked),
-      reader: `partner ${request.body.pid}`,
-    }),
+    toValues,
+    authorize: (request, { isLinked }) => authorizeLinked(request, isLinked),
   })
 
-const valuesOf = ({ s_date, e_date, ...fields }: Range): ListValues => ({
+const toValues = ({ s_date, e_date, ...fields }: Range): ListValues => ({
   ...fields,
   from: secondsOf(s_date),
   until: secondsOf(nextDay(e_date)),
@@ -148,26 +142,20 @@ const valuesOf = ({ s_date, e_date, ...fields }: Range): ListValues => ({
 
 const secondsOf = (moment: Date) => String(moment.getTime() / 1000)
 
-type Reading = {
-  values: ListValues
-  /** Throws 403 if `request.caller` must not read the list. Called again while a long list is sent. */
-  authorize: () => Promise<unknown>
-  /** The merchant or partner that can read one long list at a time. */
-  reader: string
-}
-
 type ListDefinition<Schema extends z.ZodObject> = Omit<ListTexts, 'bodyName'> &
   Pick<Described, 'tag'> & {
     body: { name: string; schema: Schema; example: Record<string, string> }
     /** An example of an invalid field. */
     invalid: Failure
-    read: (request: OperationRequest<Schema>, dependencies: Dependencies) => Reading
+    toValues: (body: OperationRequest<Schema>['body']) => ListValues
+    /** Throws 403 if `request.caller` must not read the list. Called again while a long list is sent. */
+    authorize: (request: OperationRequest<Schema>, dependencies: Dependencies) => unknown
   }
 
 /** An operation that returns the records of a list, as JSON or CSV. */
 export function listOperation<Schema extends z.ZodObject>(
   described: DescribedList,
-  { description, invalid, read, ...definition }: ListDefinition<Schema>,
+  { description, invalid, toValues, authorize, ...definition }: ListDefinition<Schema>,
 ) {
   return operation({
     ...definition,
@@ -178,8 +166,10 @@ export function listOperation<Schema extends z.ZodObject>(
       'is CSV with the field names as header.',
     errors: [invalid, oneLongListAtATime(LONG_LIST_RETRY_SECONDS)],
     response: described.response,
-    handle: (dependencies: Dependencies) => (request, reply) =>
-      sendList(described, dependencies, reply, read(request, dependencies)),
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const check = async () => authorize(request, dependencies)
+      return sendList(described, dependencies, reply, { requested: toValues(request.body), authorize: check })
+    },
   })
 }
 
@@ -187,7 +177,7 @@ async function sendList(
   { list, json, csv }: DescribedList,
   { lists, findKey, limits, now }: Dependencies,
   reply: FastifyReply,
-  { values: requested, authorize, reader }: Reading,
+  { requested, authorize }: { requested: ListValues; authorize: () => Promise<unknown> },
 ): Promise<FastifyReply> {
   const { request } = reply
   const values = { ...requested, now: now().toISOString() }
@@ -197,6 +187,8 @@ async function sendList(
   const lines = await lists.short(list, values, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
+  const { caller } = request
+  const reader = caller.kind === 'merchant' ? `merchant ${caller.merchant.mid}` : `partner ${caller.pid}`
   // Each caller may read one long list at a time, and all callers together a few lists, so that connections remain
   // available to other callers.
   const { longReaders } = lists
