@@ -24,12 +24,11 @@ import {
 import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
 
-const unreadableBody = () => invalidBody('The body must be one JSON object in UTF-8')
-
 /** Returns the errors that all operations with this access have in common. An operation may have further errors. */
 export function commonErrors(access: Described['access']): readonly Failure[] {
   if (access === 'anyone') return []
-  const errors = [unreadableBody(), payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()]
+  const unreadable = invalidBody('The body must be one JSON object in UTF-8')
+  const errors = [unreadable, payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()]
   if (access === 'signature') return errors
   return [
     unauthorized(),
