@@ -158,7 +158,7 @@ function inRupees(paise: string): string {
   return `${paise.slice(0, point)}.${paise.slice(point)}`
 }
 
-/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`, and no moment as no text. Microseconds are cut off. */
+/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`, and '' as ''. Microseconds are cut off. */
 function toUtcIso(text: string): string {
   if (text === '') return ''
   const day = text.slice(0, 10)
