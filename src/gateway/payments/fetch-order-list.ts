@@ -9,7 +9,8 @@ import { FINAL_STATUSES } from './outcome.ts'
 import { FINAL_MESSAGES, OPEN_MESSAGES, outcomeSql } from './payment-status.ts'
 import { failureReason } from './reported-status.ts'
 
-const TXN_STATUS = outcomeSql('txnStatus', '{now}::timestamptz')
+const NOW = 'to_timestamp({now})'
+const TXN_STATUS = outcomeSql('txnStatus', NOW)
 
 const ORDERS = defineList({
   fields: [
@@ -18,7 +19,7 @@ const ORDERS = defineList({
     ['merchant_id', 'i.mid'],
     ['amount', 'i.amount_paise', 'paise'],
     ['status', TXN_STATUS],
-    ['msg', outcomeSql('msg', '{now}::timestamptz')],
+    ['msg', outcomeSql('msg', NOW)],
     ['reason', `coalesce(${failureReason('{mid}')}, '')`],
     ['UTR', `coalesce(i.utr, '')`],
     [

@@ -180,7 +180,7 @@ async function sendList(
   { requested, authorize }: { requested: ListValues; authorize: () => Promise<unknown> },
 ): Promise<FastifyReply> {
   const { request } = reply
-  const values = { ...requested, now: now().toISOString() }
+  const values = { ...requested, now: secondsOf(now()) }
   await authorize()
   request.mid ??= requested.mid
   const form = prefersCsv(request.headers.accept) ? csv : json
