@@ -116,19 +116,21 @@ function bodyContent(body: NonNullable<Described['body']>, access: Described['ac
   return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }
 
+const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+
 /** Returns the name of a webhook's schema: `payment.attempt_failed` becomes `PaymentAttemptFailed`. */
-const eventName = ({ type }: DescribedWebhook) => type.replace(/(?:^|[._])(\w)/g, (_, first) => first.toUpperCase())
+const eventName = ({ type }: DescribedWebhook) => type.split(/[._]/).map(capitalized).join('')
 
 const toMessage = (webhook: DescribedWebhook) => ({ ...webhook, named: { [eventName(webhook)]: webhook.schema } })
 
 function webhookItem(webhook: DescribedWebhook) {
-  const { summary, description, example } = webhook
+  const { type, description, example } = webhook
   const name = eventName(webhook)
   const content = { 'application/json': { schema: refTo(name), example } }
   const described = {
     operationId: `on${name}`,
     tags: [WEBHOOK_TAG.name],
-    summary,
+    summary: capitalized(type.replace(/[._]/g, ' ')),
     description,
     security: [],
     parameters: WEBHOOK_HEADERS,
