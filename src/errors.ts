@@ -4,8 +4,8 @@
  */
 
 /**
- * Every error code with its HTTP status. Clients decide by the code, so a code never changes its name or its meaning. One
- * code covers all reasons that a caller must not be able to distinguish.
+ * Every error code with its HTTP status. Clients decide by the code, so a code never changes its name or its meaning.
+ * One code covers all reasons that a caller must not be able to distinguish.
  */
 export const ERROR_CODES = {
   invalid_fields: 400,
@@ -186,6 +186,8 @@ export const paymentSuccessful = () => new Failure('payment_already_successful',
 /** 404: the merchant has no refund with this refund_id. */
 export const refundNotFound = () => new Failure('refund_not_found', 'Refund not found')
 
+const conflict = ([code, message]: readonly [ErrorCode, string]) => new Failure(code, message)
+
 const REFUND_ERRORS = {
   'not successful': ['payment_not_successful', 'Payment is not successful'],
   exceeds: ['refund_exceeds_payment', 'Refund exceeds what was paid'],
@@ -194,10 +196,7 @@ const REFUND_ERRORS = {
 } as const
 
 /** 409: nothing was stored, so the refund_id can be used again. */
-export function refundRejected(why: keyof typeof REFUND_ERRORS): Failure {
-  const [code, message] = REFUND_ERRORS[why]
-  return new Failure(code, message)
-}
+export const refundRejected = (why: keyof typeof REFUND_ERRORS) => conflict(REFUND_ERRORS[why])
 
 /**
  * 401 for a notification in the service's own format without a valid signature. The text is the same for every reason.
@@ -218,10 +217,8 @@ const REJECTED_NOTIFICATIONS = {
 } as const
 
 /** 409: the notification contradicts the stored order or refund. */
-export function notificationRejected(kind: keyof typeof REJECTED_NOTIFICATIONS): Failure {
-  const [code, message] = REJECTED_NOTIFICATIONS[kind]
-  return new Failure(code, message)
-}
+export const notificationRejected = (kind: keyof typeof REJECTED_NOTIFICATIONS) =>
+  conflict(REJECTED_NOTIFICATIONS[kind])
 
 /** 410: the QR code belongs to an intent that is paid, cancelled or expired, or to a disabled merchant. */
 export const paymentClosed = () =>

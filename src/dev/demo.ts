@@ -10,7 +10,6 @@ import { saveLogo } from '../gateway/tenants/logos.ts'
 import { createMerchants } from '../gateway/tenants/merchants.ts'
 import { createPartners } from '../gateway/tenants/partners.ts'
 import { RIGHTS } from '../platform/rights.ts'
-import { drawCup } from './demo-logo.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
@@ -74,13 +73,10 @@ export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Clie
 
 async function makeTenants(client: pg.Client, now: Date): Promise<void> {
   const merchant = { mid: MID, name: 'Demo Merchant', vpa: VPA, mcc: '5814', dynamicQr: 'link' } as const
-  const colour = '#0b6b4f'
-  const brand = { colour, website: 'https://shop.example/', support: 'care@shop.example' }
-  const merchants = createMerchants(client)
-  if (!(await merchants.add({ ...merchant, ...brand }, now))) return
-  const logo = checkLogo(drawCup(colour))
+  const logo = checkLogo(readFileSync(new URL('demo-logo.png', import.meta.url)))
+  const brand = { logo: logo.sha256, colour: '#0b6b4f', website: 'https://shop.example/', support: 'care@shop.example' }
+  if (!(await createMerchants(client).add({ ...merchant, ...brand }, now))) return
   await saveLogo(client, MID, logo)
-  await merchants.update(MID, { logo: logo.sha256 })
   await createPartners(client).add({ pid: PID, name: 'Demo Partner' }, now)
   await createPartners(client).link(PID, MID)
 }

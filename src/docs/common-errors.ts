@@ -24,12 +24,11 @@ import {
 import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
 
-const unreadableBody = () => invalidBody('The body must be one JSON object in UTF-8')
-
 /** Returns the errors that all operations with this access have in common. An operation may have further errors. */
 export function commonErrors(access: Described['access']): readonly Failure[] {
   if (access === 'anyone') return []
-  const errors = [unreadableBody(), payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()]
+  const unreadable = invalidBody('The body must be one JSON object in UTF-8')
+  const errors = [unreadable, payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()]
   if (access === 'signature') return errors
   return [
     unauthorized(),
@@ -42,7 +41,7 @@ export function commonErrors(access: Described['access']): readonly Failure[] {
   ]
 }
 
-/** Errors that any path returns for a request that is not valid HTTP. */
+/** Errors that any address returns for a request that is not valid HTTP. */
 export const HTTP_ERRORS: readonly Failure[] = [
   invalidHttp(),
   invalidUrl(),
@@ -53,20 +52,15 @@ export const HTTP_ERRORS: readonly Failure[] = [
   tooManyHeaders(LIMITS.connections.headers),
 ]
 
-/** Errors for requests that reach no operation. */
-export const ROUTING_ERRORS: readonly Failure[] = [notFound(), methodNotAllowed(['POST'])]
+const CHECK = 'Send the same request again, or check whether it was processed.'
 
-/** Errors that only HAProxy returns; haproxy.cfg has the same codes and texts. */
-export const BALANCER_ERRORS: readonly Failure[] = [
-  new Failure('too_many_concurrent_requests', 'Too many concurrent requests. Try again after Retry-After seconds.', {
-    'retry-after': '1',
-  }),
-  new Failure(
-    'response_lost',
-    'The response was lost. Send the same request again, or check whether it was processed.',
-  ),
-  new Failure(
-    'response_timeout',
-    'The response took too long. Send the same request again, or check whether it was processed.',
-  ),
+/** Errors that any address returns, of requests that reach no operation too. */
+export const ERRORS_OF_ALL: readonly Failure[] = [
+  ...HTTP_ERRORS,
+  notFound(),
+  methodNotAllowed(['POST']),
+  // Only HAProxy returns these errors; haproxy.cfg has the same codes and texts.
+  new Failure('too_many_concurrent_requests', 'Too many concurrent requests. Try again after Retry-After seconds.'),
+  new Failure('response_lost', `The response was lost. ${CHECK}`),
+  new Failure('response_timeout', `The response took too long. ${CHECK}`),
 ]

@@ -2,11 +2,11 @@ import { ERROR_CODES, type ErrorCode } from '../errors.ts'
 import { html } from '../platform/html.ts'
 import type { Described } from '../platform/http/operation.ts'
 import type { GuideName } from './chapters.ts'
-import { BALANCER_ERRORS, commonErrors, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
-import { type Advice, ERROR_ADVICE } from './error-advice.ts'
+import { commonErrors, ERRORS_OF_ALL } from './common-errors.ts'
+import { ADVICE, REPEATABLE } from './error-advice.ts'
 
 /** One row in the table that replaces the line {ERRORS} in a chapter. Some codes have several texts. */
-type ErrorRow = Advice & { code: ErrorCode; statusCode: number; msgs: string[] }
+type ErrorRow = { code: ErrorCode; statusCode: number; msgs: string[]; action: string; repeat: string }
 
 const TAGS: Partial<Record<GuideName, readonly Described['tag'][]>> = {
   merchant: ['Merchant', 'Customer'],
@@ -20,11 +20,14 @@ export function errorRows(guide: GuideName, operations: readonly Described[]): E
     .filter(({ tag }) => TAGS[guide]?.includes(tag))
     .flatMap(({ access, errors }) => [...errors, ...commonErrors(access)])
   const msgs = new Map<ErrorCode, Set<string>>()
-  for (const { code, message } of [...own, ...HTTP_ERRORS, ...ROUTING_ERRORS, ...BALANCER_ERRORS]) {
+  for (const { code, message } of [...own, ...ERRORS_OF_ALL]) {
     msgs.set(code, (msgs.get(code) ?? new Set()).add(message))
   }
   return [...msgs]
-    .map(([code, texts]) => ({ code, statusCode: ERROR_CODES[code], msgs: [...texts], ...ERROR_ADVICE[code] }))
+    .map(([code, texts]) => {
+      const repeat = REPEATABLE[code] ?? 'No.'
+      return { code, statusCode: ERROR_CODES[code], msgs: [...texts], action: ADVICE[code], repeat }
+    })
     .sort((one, other) => one.statusCode - other.statusCode)
 }
 

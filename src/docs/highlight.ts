@@ -14,19 +14,11 @@ const require = createRequire(import.meta.url)
 const highlighter = require('highlight.js/lib/core') as Highlighter
 highlighter.configure({ classPrefix: 'hl-' })
 
-/** Languages of highlight.js by the language name in a fenced code block: of programs, and of files. */
-const PROGRAMS = {
-  sh: 'bash',
-  js: 'javascript',
-  ts: 'typescript',
-  python: 'python',
-  php: 'php',
-  java: 'java',
-  sql: 'sql',
-}
-const FILES = { json: 'json', ini: 'ini', yaml: 'yaml', nginx: 'nginx', xml: 'xml' }
-for (const [name, language] of Object.entries({ ...PROGRAMS, ...FILES }))
-  highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${language}`))
+/** Languages in fenced code blocks, some of which have another name in highlight.js. */
+const LANGUAGES = ['sh', 'js', 'ts', 'json', 'python', 'php', 'java', 'sql', 'ini', 'yaml', 'nginx', 'xml']
+const NAMES: Record<string, string> = { sh: 'bash', js: 'javascript', ts: 'typescript' }
+for (const name of LANGUAGES)
+  highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${NAMES[name] ?? name}`))
 
 /**
  * Returns the HTML for a code sample, with a class for each kind of token, or undefined for a language without

@@ -45,9 +45,8 @@ export function openApiDocument({ publicUrl, operations: declared, webhooks }: D
 /** Replaces {PUBLIC_URL} in the example of a response with the address of this service. */
 function withPublicUrl(response: Described['response'], publicUrl: string): Described['response'] {
   if (response.example === undefined) return response
-  const toReal = (_: string, value: unknown) =>
-    typeof value === 'string' ? value.replace('{PUBLIC_URL}', () => publicUrl) : value
-  return { ...response, example: JSON.parse(JSON.stringify(response.example), toReal) }
+  const example = JSON.parse(JSON.stringify(response.example).replaceAll('{PUBLIC_URL}', () => publicUrl))
+  return { ...response, example }
 }
 
 /** The body of an error response, as `fail` in envelope.ts builds it. */
@@ -117,19 +116,21 @@ function bodyContent(body: NonNullable<Described['body']>, access: Described['ac
   return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }
 
+const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+
 /** Returns the name of a webhook's schema: `payment.attempt_failed` becomes `PaymentAttemptFailed`. */
-const eventName = ({ type }: DescribedWebhook) => type.replace(/(?:^|[._])(\w)/g, (_, first) => first.toUpperCase())
+const eventName = ({ type }: DescribedWebhook) => type.split(/[._]/).map(capitalized).join('')
 
 const toMessage = (webhook: DescribedWebhook) => ({ ...webhook, named: { [eventName(webhook)]: webhook.schema } })
 
 function webhookItem(webhook: DescribedWebhook) {
-  const { summary, description, example } = webhook
+  const { type, description, example } = webhook
   const name = eventName(webhook)
   const content = { 'application/json': { schema: refTo(name), example } }
   const described = {
     operationId: `on${name}`,
     tags: [WEBHOOK_TAG.name],
-    summary,
+    summary: capitalized(type.replace(/[._]/g, ' ')),
     description,
     security: [],
     parameters: WEBHOOK_HEADERS,
@@ -174,8 +175,8 @@ To accept a payment, call **createOrderRequest** and redirect the customer to \`
 the order, because a redirect proves nothing.`
 
 const TAGS = [
-  { name: 'Merchant', description: 'Accept, check and refund payments, with the key of a merchant.' },
-  { name: 'Partner', description: 'List transactions and settlements, with the key of a partner.' },
+  { name: 'Merchant', description: 'Accept, check, list and refund payments, with the key of a merchant.' },
+  { name: 'Partner', description: 'List merchants, transactions and settlements, with the key of a partner.' },
   { name: 'Acquirer', description: 'Payment notifications of the bank.' },
   { name: 'Customer', description: 'The pages, QR codes and logos for the customer.' },
   { name: 'Operator', description: 'Health checks.' },

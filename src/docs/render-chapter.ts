@@ -124,17 +124,8 @@ function groupSamples(tokens: readonly Token[]): Token[] {
 
 const LABELS: Record<string, string> = {
   ...{ sh: 'Shell', console: 'Terminal', text: 'Text', csv: 'CSV', json: 'JSON', js: 'Node.js', ts: 'TypeScript' },
-  ...{
-    python: 'Python',
-    php: 'PHP',
-    java: 'Java',
-    sql: 'SQL',
-    ini: 'INI',
-    yaml: 'YAML',
-    caddyfile: 'Caddyfile',
-    nginx: 'nginx',
-    xml: 'XML',
-  },
+  ...{ python: 'Python', php: 'PHP', java: 'Java', sql: 'SQL', ini: 'INI', yaml: 'YAML', caddyfile: 'Caddyfile' },
+  ...{ nginx: 'nginx', xml: 'XML' },
 }
 
 const isAlternative = ({ lang = '' }: Tokens.Code) => /^(sh|js|python|php|java)$|\s/.test(lang.trim())

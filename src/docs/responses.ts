@@ -1,7 +1,7 @@
 import type { ErrorCode, Failure } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described } from '../platform/http/operation.ts'
-import { BALANCER_ERRORS, HTTP_ERRORS, ROUTING_ERRORS } from './common-errors.ts'
+import { ERRORS_OF_ALL, HTTP_ERRORS } from './common-errors.ts'
 import { refTo, schemaNameOf } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
@@ -97,9 +97,7 @@ function errorResponse(
   const names = new Set([...headerNames, ...failures.flatMap(({ headers }) => Object.keys(headers))])
   const statusCodes = [...new Set(failures.map(({ statusCode }) => statusCode))]
   // Invalid HTTP, a wrong path and HAProxy cause errors of the same status.
-  const alsoSent = [...HTTP_ERRORS, ...ROUTING_ERRORS, ...BALANCER_ERRORS].filter(({ statusCode }) =>
-    statusCodes.includes(statusCode),
-  )
+  const alsoSent = ERRORS_OF_ALL.filter(({ statusCode }) => statusCodes.includes(statusCode))
   const codes = new Set([...failures, ...alsoSent].map(({ code }) => code))
   const schema = {
     allOf: [{ $ref: '#/components/schemas/ErrorResponse' }, { properties: { statusCode: { enum: statusCodes } } }],

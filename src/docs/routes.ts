@@ -140,25 +140,25 @@ type Served = { type: string; [header: string]: string }
 /** Serves the result of `make`. Calls `make`, and compresses its result into each coding, once at the first request. */
 function serve(app: FastifyInstance, url: string, make: () => Promise<string>, { type, ...headers }: Served) {
   const plain = once(async () => Buffer.from(await make()))
-  const etag = once(async () => {
-    return `"${createHash('sha256')
-      .update(await plain())
-      .digest('base64url')
-      .slice(0, 22)}"`
-  })
   const compressed = {
     br: once(async () => compress.br(await plain())),
     gzip: once(async () => compress.gzip(await plain())),
-    identity: plain,
   }
+  const etag = once(async () => {
+    const hash = createHash('sha256').update(await plain())
+    return `"${hash.digest('base64url').slice(0, 22)}"`
+  })
   app.get(url, async (request, reply) => {
     const tag = await etag()
     // The ETag is weak, because the bodies of all codings share it.
     reply.headers({ ...headers, etag: `W/${tag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
     if (matchesEtag(request.headers['if-none-match'], tag)) return reply.code(304).send()
     const coding = codingFor(request.headers['accept-encoding'])
-    if (coding !== 'identity') reply.header('content-encoding', coding)
-    return reply.type(type).send(await compressed[coding]())
+    if (coding === undefined) return reply.type(type).send(await plain())
+    return reply
+      .type(type)
+      .header('content-encoding', coding)
+      .send(await compressed[coding]())
   })
 }
 

@@ -10,8 +10,8 @@ const DAYS = Array.from({ length: 30 }, (_, ago) => new Date(NOW.getTime() - 12 
 const ALL = DAYS.map((_, ago) => ago)
 
 /**
- * Counts for a stand-in database: a day N days ago has N short orders in its first hour, and an open long order for each
- * entry N of `openLong`.
+ * Counts for a stand-in database: a day N days ago has N short orders in its first hour, and an open long order for
+ * each entry N of `openLong`.
  */
 function stage({ tookMs = 0, limits = {}, fails = () => false as boolean, openLong = [] as number[] } = {}) {
   const requested: number[] = []

@@ -261,8 +261,8 @@ describe('a long list in progress', () => {
       const responses = [await send(partner, LONG_LIST), await send(partner, LONG_LIST, at)]
       for (const { statusCode } of responses) expect(statusCode).toBe(200)
       await forbid(partner)
-      // One check fewer than a window contains, so that the list is not cut off for slow reading. Together the checks outlast the
-      // cache of links and keys.
+      // One check fewer than a window contains, so that the list is not cut off for slow reading. Together the checks
+      // outlast the cache of links and keys.
       for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
         await pass(1)
         await sleep(PAUSE_MS)

@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 const REFUND_FIELDS = OPERATIONS.v1.find(({ path }) => path === REFUND)?.body?.example ?? {}
 
-/** The examples of the operations are requests of the demo's merchant and partner, so that each succeeds in its database. */
+/** Returns the example of the operation, a request of the demo's merchant or partner, for an order of its own. */
 async function fieldsOf({ name, body }: (typeof OPERATIONS.v1)[number]): Promise<Record<string, string>> {
   const fields = { ...body?.example }
   if (name.startsWith('create')) return { ...fields, order_id: unique('O') }

@@ -167,7 +167,8 @@ export const createOrderRequest = operation({
 
 /**
  * Stores the intent of a request, or returns the stored intent if the request is a repeat. Throws 403 for another
- * merchant or a key without the right, 409 for a used order_id, 422 for an Idempotency-Key of another request, 503 if no acquirer creates a link.
+ * merchant or a key without the right, 409 for a used order_id, 422 for an Idempotency-Key of another request, 503 if no
+ * acquirer creates a link.
  */
 export async function createIntent(
   operation: string,

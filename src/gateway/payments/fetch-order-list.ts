@@ -1,15 +1,16 @@
 import * as z from 'zod'
 import { errorText } from '../../platform/fields.ts'
 import { defineList } from '../../platform/lists/list.ts'
-import { describeList, isoMoment, MerchantRange, merchantList, rupees } from '../tenants/list-operation.ts'
+import { describeList, isoMoment, MerchantRange, merchantList } from '../tenants/list-operation.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
+import { REFUNDED, TransactionRecord } from './fetch-transaction-list.ts'
 import { orderIdsBeginSql } from './intent.ts'
-import { orderId } from './new-payment.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 import { FINAL_MESSAGES, OPEN_MESSAGES, outcomeSql } from './payment-status.ts'
 import { failureReason } from './reported-status.ts'
 
-const TXN_STATUS = outcomeSql('txnStatus', '{now}::timestamptz')
+const NOW = 'to_timestamp({now})'
+const TXN_STATUS = outcomeSql('txnStatus', NOW)
 
 const ORDERS = defineList({
   fields: [
@@ -18,17 +19,10 @@ const ORDERS = defineList({
     ['merchant_id', 'i.mid'],
     ['amount', 'i.amount_paise', 'paise'],
     ['status', TXN_STATUS],
-    ['msg', outcomeSql('msg', '{now}::timestamptz')],
+    ['msg', outcomeSql('msg', NOW)],
     ['reason', `coalesce(${failureReason('{mid}')}, '')`],
     ['UTR', `coalesce(i.utr, '')`],
-    [
-      'refunded',
-      `case when i.utr is null then 0 else coalesce((
-         select sum(r.amount_paise)
-           from refunds r
-          where r.mid = {mid} and r.order_id = i.order_id and r.utr = i.utr and r.status = 'SUCCESS'), 0) end`,
-      'paise',
-    ],
+    ['refunded', `case when i.utr is null then 0 else ${REFUNDED} end`, 'paise'],
     ['created_at', 'i.created_at', 'moment'],
     ['expires_at', 'i.expires_at', 'moment'],
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment or null'],
@@ -43,16 +37,16 @@ const ORDERS = defineList({
 const TXN_STATUSES = ['PENDING', ...FINAL_STATUSES] as const
 const STATUS_RULE = `must be ${TXN_STATUSES.join(', ').replace(/, (?=\w+$)/, ' or ')}`
 
+const { orderId, order_id, merchant_id, amount, refunded } = TransactionRecord.shape
+
 const ORDER_LIST = describeList({
   name: 'Order',
   list: ORDERS,
   record: z.strictObject({
     orderId,
-    order_id: z
-      .string()
-      .meta({ description: 'The merchant’s identifier of the order, or `orderId` if the merchant sent none.' }),
-    merchant_id: z.string(),
-    amount: rupees.meta({ description: 'Rupees with two decimals, as text. Do not parse it as a float.' }),
+    order_id,
+    merchant_id,
+    amount,
     status: z.enum(TXN_STATUSES).meta({
       description: 'The `txnStatus` that checkPaymentStatus returns at the same time. Only `SUCCESS` is paid.',
     }),
@@ -61,7 +55,7 @@ const ORDER_LIST = describeList({
       .enum(['', ...FAILURE_REASONS])
       .meta({ description: 'Why the last attempt failed. Empty unless the last report is of a failed attempt.' }),
     UTR: z.string().meta({ description: 'Unique transaction reference of the payment; empty unless `SUCCESS`.' }),
-    refunded: rupees.meta({ description: 'The sum of the successful refunds of this payment.' }),
+    refunded,
     created_at: isoMoment.meta({
       description: 'When the order was created, in UTC. The date range applies to this time.',
     }),

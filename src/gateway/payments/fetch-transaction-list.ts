@@ -3,6 +3,11 @@ import { defineList, isInDays } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList, rupees } from '../tenants/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
+/** SQL for the refunded paise of the payment `p`. */
+export const REFUNDED = `coalesce((select sum(r.amount_paise)
+                   from refunds r
+                  where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0)`
+
 /** The list contains no second payments of an order, because the operator refunds second payments. */
 const TRANSACTIONS = defineList({
   fields: [
@@ -12,13 +17,7 @@ const TRANSACTIONS = defineList({
     ['order_id', 'i.merchant_order_id', 'free text'],
     ['merchant_id', 'p.mid'],
     ['status', `'SUCCESS'`],
-    [
-      'refunded',
-      `coalesce((select sum(r.amount_paise)
-                   from refunds r
-                  where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0)`,
-      'paise',
-    ],
+    ['refunded', REFUNDED, 'paise'],
     ['created_at', 'i.created_at', 'moment'],
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment'],
   ],
@@ -27,25 +26,27 @@ const TRANSACTIONS = defineList({
   order: 'coalesce(p.paid_at, p.received_at), p.utr',
 })
 
+export const TransactionRecord = z.strictObject({
+  amount: rupees.meta({ description: 'Rupees with two decimals, as text. Do not parse it as a float.' }),
+  UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
+  orderId,
+  order_id: z
+    .string()
+    .meta({ description: 'The merchant’s identifier of the order, or `orderId` if the merchant sent none.' }),
+  merchant_id: z.string(),
+  status: z.literal('SUCCESS'),
+  refunded: rupees.meta({ description: 'The sum of the successful refunds of this payment.' }),
+  created_at: isoMoment.meta({ description: 'When the order was created, in UTC.' }),
+  paid_at: isoMoment.meta({
+    description:
+      'When the order was paid, in UTC, as the bank reports it; otherwise when the report was received. The date range applies to this time.',
+  }),
+})
+
 const TRANSACTION_LIST = describeList({
   name: 'Transaction',
   list: TRANSACTIONS,
-  record: z.strictObject({
-    amount: rupees.meta({ description: 'Rupees with two decimals, as text. Do not parse it as a float.' }),
-    UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
-    orderId,
-    order_id: z
-      .string()
-      .meta({ description: 'The merchant’s identifier of the order, or `orderId` if the merchant sent none.' }),
-    merchant_id: z.string(),
-    status: z.literal('SUCCESS'),
-    refunded: rupees.meta({ description: 'The sum of the successful refunds of this payment.' }),
-    created_at: isoMoment.meta({ description: 'When the order was created, in UTC.' }),
-    paid_at: isoMoment.meta({
-      description:
-        'When the order was paid, in UTC, as the bank reports it; otherwise when the report was received. The date range applies to this time.',
-    }),
-  }),
+  record: TransactionRecord,
   sortedBy: 'time, oldest first, then by UTR',
   example: {
     amount: '200.00',

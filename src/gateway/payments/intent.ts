@@ -57,8 +57,8 @@ export type PaymentLink = {
 export type Idempotency = { key: string; fingerprint: Buffer }
 
 /**
- * Builds an intent without storing the intent. `expiryMinutes` applies to requests without `expiry_minutes` of merchants
- * without their own setting.
+ * Builds an intent without storing it. `expiryMinutes` applies to requests without `expiry_minutes` of merchants without
+ * their own setting.
  */
 export function buildIntent(
   request: NewPayment,

@@ -65,8 +65,8 @@ export function createAccessKeys(db: Queryable) {
 
   return {
     /**
-     * Returns the key with its merchant or partner, read from the database; undefined for an unknown, revoked or expired
-     * key.
+     * Returns the key with its merchant or partner, read from the database; undefined for an unknown, revoked or
+     * expired key.
      */
     async find(publicKey: string, now: Date): Promise<AccessKey | undefined> {
       const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey, toIstDay(now)))
@@ -89,19 +89,11 @@ export function createAccessKeys(db: Queryable) {
     },
 
     /** Stores a key. Foreign keys reject an unknown merchant or partner (SQLSTATE 23503). */
-    async add({
-      publicKey,
-      secretHash,
-      owner,
-      label,
-      rights,
-      expiresOn,
-      now,
-    }: NewAccessKey): Promise<AccessKeyListing> {
+    async add({ publicKey, owner, now, ...key }: NewAccessKey): Promise<AccessKeyListing> {
       await db.query(
         `insert into access_keys (public_key, secret_hash, mid, pid, label, rights, expires_on, created_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-        [publicKey, secretHash, owner.mid, owner.pid, label, rights, expiresOn, now],
+        [publicKey, key.secretHash, owner.mid, owner.pid, key.label, key.rights, key.expiresOn, now],
       )
       return (await show(publicKey)) as AccessKeyListing
     },

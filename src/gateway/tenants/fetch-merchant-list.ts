@@ -43,9 +43,6 @@ export const fetchMerchantList = listOperation(MERCHANT_LIST, {
   description: 'Returns the merchants that the operator has linked to you, including disabled merchants.',
   body: { name: 'WhichMerchants', schema: z.object({ pid }), example: { pid: 'DEMO_PARTNER' } },
   invalid: badRequest('pid is required'),
-  read: (request) => ({
-    values: { pid: request.body.pid },
-    authorize: async () => authorizePartner(request),
-    reader: `partner ${request.body.pid}`,
-  }),
+  toValues: (body) => body,
+  authorize: authorizePartner,
 })

@@ -1,10 +1,6 @@
-import { Readable } from 'node:stream'
-import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
-import { badRequest, Failure, forbidden, oneLongListAtATime, unavailable } from '../../errors.ts'
-import type { Limits } from '../../limits.ts'
+import { badRequest, type Failure, oneLongListAtATime } from '../../errors.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
-import { prefersCsv } from '../../platform/http/accept.ts'
 import { aroundRows } from '../../platform/http/envelope.ts'
 import {
   type Described,
@@ -14,12 +10,11 @@ import {
   type Response,
   SUCCEEDED,
 } from '../../platform/http/operation.ts'
-import { csvForm, type Form, jsonForm, type List, type ListValues } from '../../platform/lists/list.ts'
-import type { Lists } from '../../platform/lists/lists.ts'
+import { csvForm, jsonForm, type List, type ListValues } from '../../platform/lists/list.ts'
 import { nextDay, startOfIstDay } from '../../platform/time.ts'
-import type { AccessKey } from './access-keys.ts'
 import { authorizeLinked, authorizeMerchant } from './authorize.ts'
 import type { Partners } from './partners.ts'
+import { type ListDependencies, LONG_LIST_RETRY_SECONDS, sendList } from './send-list.ts'
 
 const DATE_RULE = 'must be an existing date in the format dd-mm-yyyy'
 
@@ -59,12 +54,6 @@ export const isoMoment = z
   .string()
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' })
-
-/**
- * Value of Retry-After while another long list is being read: the seconds that a fast reader needs for 1,000,000
- * records.
- */
-const LONG_LIST_RETRY_SECONDS = 5
 
 type Description<Record extends z.ZodObject> = {
   /** Name of a record, such as `Settlement`, for messages and schemas. */
@@ -115,11 +104,8 @@ export const merchantList = (
     tag: 'Merchant',
     body: { name: bodyName, schema, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
     invalid: INVALID_DATE,
-    read: (request) => ({
-      values: valuesOf(request.body),
-      authorize: async () => authorizeMerchant(request),
-      reader: `merchant ${request.body.mid}`,
-    }),
+    toValues,
+    authorize: authorizeMerchant,
   })
 
 /** A list of a merchant's records for the merchant's partners. */
@@ -133,14 +119,11 @@ export const partnerList = (described: DescribedList, { bodyName, ...texts }: Li
       example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
     },
     invalid: INVALID_DATE,
-    read: (request, { isLinked }) => ({
-      values: valuesOf(request.body),
-      authorize: () => authorizeLinked(request, isLinked),
-      reader: `partner ${request.body.pid}`,
-    }),
+    toValues,
+    authorize: (request, { isLinked }) => authorizeLinked(request, isLinked),
   })
 
-const valuesOf = ({ s_date, e_date, ...fields }: Range): ListValues => ({
+const toValues = ({ s_date, e_date, ...fields }: Range): ListValues => ({
   ...fields,
   from: secondsOf(s_date),
   until: secondsOf(nextDay(e_date)),
@@ -148,26 +131,22 @@ const valuesOf = ({ s_date, e_date, ...fields }: Range): ListValues => ({
 
 const secondsOf = (moment: Date) => String(moment.getTime() / 1000)
 
-type Reading = {
-  values: ListValues
-  /** Throws 403 if `request.caller` must not read the list. Called again while a long list is sent. */
-  authorize: () => Promise<unknown>
-  /** The merchant or partner that can read one long list at a time. */
-  reader: string
-}
+type Dependencies = ListDependencies & { isLinked: Partners['isLinked']; now: () => Date }
 
 type ListDefinition<Schema extends z.ZodObject> = Omit<ListTexts, 'bodyName'> &
   Pick<Described, 'tag'> & {
     body: { name: string; schema: Schema; example: Record<string, string> }
     /** An example of an invalid field. */
     invalid: Failure
-    read: (request: OperationRequest<Schema>, dependencies: Dependencies) => Reading
+    toValues: (body: OperationRequest<Schema>['body']) => ListValues
+    /** Throws 403 if `request.caller` must not read the list. */
+    authorize: (request: OperationRequest<Schema>, dependencies: Dependencies) => unknown
   }
 
 /** An operation that returns the records of a list, as JSON or CSV. */
 export function listOperation<Schema extends z.ZodObject>(
   described: DescribedList,
-  { description, invalid, read, ...definition }: ListDefinition<Schema>,
+  { description, invalid, toValues, authorize, ...definition }: ListDefinition<Schema>,
 ) {
   return operation({
     ...definition,
@@ -178,101 +157,10 @@ export function listOperation<Schema extends z.ZodObject>(
       'is CSV with the field names as header.',
     errors: [invalid, oneLongListAtATime(LONG_LIST_RETRY_SECONDS)],
     response: described.response,
-    handle: (dependencies: Dependencies) => (request, reply) =>
-      sendList(described, dependencies, reply, read(request, dependencies)),
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const values = { ...toValues(request.body), now: secondsOf(dependencies.now()) }
+      const check = async () => authorize(request, dependencies)
+      return sendList(described, dependencies, reply, { values, authorize: check })
+    },
   })
-}
-
-async function sendList(
-  { list, json, csv }: DescribedList,
-  { lists, findKey, limits, now }: Dependencies,
-  reply: FastifyReply,
-  { values: requested, authorize, reader }: Reading,
-): Promise<FastifyReply> {
-  const { request } = reply
-  const values = { ...requested, now: now().toISOString() }
-  await authorize()
-  request.mid ??= requested.mid
-  const form = prefersCsv(request.headers.accept) ? csv : json
-  const lines = await lists.short(list, values, limits.lists.shortRows)
-  if (lines) return reply.type(form.type).send(whole(form, lines))
-
-  // Each caller may read one long list at a time, and all callers together a few lists, so that connections remain
-  // available to other callers.
-  const { longReaders } = lists
-  if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
-  if (longReaders.size >= limits.lists.concurrentLong) throw unavailable()
-  const checkRight = async () => {
-    const key = await findKey(request.publicKey as string)
-    if (key === undefined) throw forbidden()
-    request.caller = key.caller
-    await authorize()
-  }
-  longReaders.add(reader)
-  const over = watchReader(reply, checkRight, limits.lists)
-  over.addEventListener('abort', () => longReaders.delete(reader))
-  const batches = lists.long(list, values, over)
-  return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
-}
-
-function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
-  const { begin, between, end } = frame(lines.length > 0)
-  return begin + lines.map(toRecord).join(between) + end
-}
-
-/**
- * Yields a list that is too long to be held in memory. After an error of `batches`, the response is visibly incomplete.
- */
-async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
-  const { begin, between, end } = frame(true)
-  let before = begin
-  for await (const lines of batches) {
-    if (lines.length === 0) continue
-    yield before + lines.map(toRecord).join(between)
-    before = between
-  }
-  yield before === begin ? begin + end : end
-}
-
-type Dependencies = {
-  lists: Lists
-  isLinked: Partners['isLinked']
-  findKey: (publicKey: string) => Promise<AccessKey | undefined>
-  limits: Pick<Limits, 'lists'>
-  now: () => Date
-}
-
-/**
- * Cuts a response off, which leaves invalid JSON, if its reader is too slow, loses the permission, or takes too long.
- * The returned signal aborts when the response was sent or cut off, or the client has disconnected.
- */
-function watchReader(
-  { raw }: FastifyReply,
-  checkRight: () => Promise<void>,
-  { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
-): AbortSignal {
-  const over = new AbortController()
-  // Total number of bytes that the reader had received at the end of each interval in the window, oldest first.
-  const taken: number[] = []
-  const timer = setInterval(async () => {
-    // Subtracts the bytes that are still buffered in this process, because the reader has not received these bytes.
-    if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
-    if (taken.length > readerWindowMs / readerCheckIntervalMs) {
-      const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
-      if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
-    }
-    // Only a rejection cuts the list off. Any other error in the look-up is ignored, because the database that serves
-    // the list may still work.
-    await checkRight().catch((error) => error instanceof Failure && raw.destroy())
-  }, readerCheckIntervalMs)
-  const end = setTimeout(() => raw.destroy(), longestMs)
-  const stop = () => {
-    clearInterval(timer)
-    clearTimeout(end)
-    over.abort()
-  }
-  // The event 'close' is not emitted again if the client has already disconnected.
-  if (raw.destroyed) setImmediate(stop)
-  else raw.once('close', stop)
-  return over.signal
 }

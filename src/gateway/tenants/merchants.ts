@@ -52,8 +52,9 @@ export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
   m.acquirer_merchant_id as "acquirerMerchantId", m.fallback_acquirer as "fallbackAcquirer",
   m.fallback_acquirer_merchant_id as "fallbackAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
-  m.max_expiry_minutes as "maxExpiryMinutes", m.max_amount_paise / 100 as "maxAmount", m.brand_colour as colour, m.brand_website as website,
-  m.brand_support as support, m.brand_logo as logo, m.created_at as "createdAt", m.disabled_at as "disabledAt"`
+  m.max_expiry_minutes as "maxExpiryMinutes", m.max_amount_paise / 100 as "maxAmount", m.brand_colour as colour,
+  m.brand_website as website, m.brand_support as support, m.brand_logo as logo, m.created_at as "createdAt",
+  m.disabled_at as "disabledAt"`
 
 /** Fields that the operator may change; an absent field stays unchanged. */
 type MerchantChanges = {

@@ -36,20 +36,15 @@ const payees = z
 
 const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
 
-/** Whole minutes from `min` to `max`, or `default`, which becomes `usual`. */
-function minutes<T>(min: number, max: number, usual: T) {
-  const rule = `must be a whole number of minutes, ${min} to ${max}, or default`
-  return matching(/^(?:default|[1-9]\d{0,4})$/, rule)
+/** A whole number from `min` to `max` of the `unit`, or `default`, which becomes `usual`. */
+function wholeOrDefault<T>(unit: string, { min, max, usual }: { min: number; max: number; usual: T }) {
+  const rule = `must be ${unit}, ${min} to ${max}, or default`
+  return matching(/^(?:default|[1-9]\d{0,5})$/, rule)
     .transform((text) => (text === 'default' ? usual : Number(text)))
     .refine((given) => typeof given !== 'number' || (given >= min && given <= max), rule)
 }
 
-const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`
-
-/** Largest amount of an intent, in whole rupees. */
-const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
-  .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
-  .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
+const MINUTES = 'a whole number of minutes'
 
 const PERCENTS_RULE =
   'must be percent with at most two decimals, such as 1.8, optionally followed by a comma and that of the fallback acquirer, or none'
@@ -136,9 +131,12 @@ const MerchantFields = z.object({
   acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   /** Time to pay; null means the service's own setting. */
-  expiryMinutes: minutes(1, LONGEST_EXPIRY_MINUTES, null),
-  maxExpiryMinutes: minutes(LEAST_EXPIRY_MINUTES, HIGHEST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES),
-  maxAmount,
+  expiryMinutes: wholeOrDefault(MINUTES, { min: 1, max: LONGEST_EXPIRY_MINUTES, usual: null }),
+  maxExpiryMinutes: wholeOrDefault(MINUTES, {
+    ...{ min: LEAST_EXPIRY_MINUTES, max: HIGHEST_EXPIRY_MINUTES, usual: LONGEST_EXPIRY_MINUTES },
+  }),
+  /** Largest amount of an intent. */
+  maxAmount: wholeOrDefault('whole rupees', { min: 1, max: HIGHEST_MAX_RUPEES, usual: USUAL_MAX_RUPEES }),
   fee: percents,
   tax: percents,
   /** Whether the service itself calls the redirect_url of a paid order. */

@@ -59,7 +59,6 @@ const REFUNDED = {
 /** Every event that the service sends. Tests check the sent events against these schemas. */
 export const WEBHOOKS: readonly DescribedWebhook[] = [
   event('payment.succeeded', {
-    summary: 'Payment succeeded',
     description:
       'The order is paid. Fulfil the order. A late payment can follow `payment.expired` or `payment.cancelled`.',
     data: PaymentEventData.omit({ reason: true }).extend({
@@ -69,7 +68,6 @@ export const WEBHOOKS: readonly DescribedWebhook[] = [
     example: { ...PAID, txnStatus: 'SUCCESS', sequence: 1 },
   }),
   event('payment.attempt_failed', {
-    summary: 'Payment attempt failed',
     description: 'An attempt to pay failed. The customer can try again, so leave the order open.',
     data: PaymentEventData.extend({
       txnStatus: z.literal('PENDING'),
@@ -78,44 +76,38 @@ export const WEBHOOKS: readonly DescribedWebhook[] = [
     example: { ...UNPAID, txnStatus: 'PENDING', reason: 'wrong_pin', sequence: 1 },
   }),
   event('payment.cancelled', {
-    summary: 'Payment cancelled',
     description: 'You cancelled the order with cancelPayment.',
     data: PaymentEventData.omit({ reason: true }).extend({ txnStatus: z.literal('FAIL') }),
     example: { ...UNPAID, txnStatus: 'FAIL', sequence: 1 },
   }),
   event('payment.expired', {
-    summary: 'Payment expired',
     description: 'The order was not paid within 10 minutes after its expiry, so its status is final.',
     data: PaymentEventData.extend({ txnStatus: z.enum(['FAIL', 'REJECT']) }),
     example: { ...UNPAID, txnStatus: 'FAIL', reason: 'insufficient_funds', sequence: 2 },
   }),
   event('refund.succeeded', {
-    summary: 'Refund succeeded',
     description:
       'A refund returned the money to the customer. The status of the payment is unchanged: do not fulfil an order.',
     data: RefundEventData.extend({ txnStatus: z.literal('SUCCESS') }),
     example: { ...REFUNDED, txnStatus: 'SUCCESS', sequence: 2 },
   }),
   event('refund.failed', {
-    summary: 'Refund failed',
     description: 'A refund failed, so no money was returned. The order is still paid.',
     data: RefundEventData.extend({ txnStatus: z.literal('FAIL') }),
     example: { ...REFUNDED, txnStatus: 'FAIL', reference: '', reason: 'The account is closed', sequence: 2 },
   }),
 ]
 
-type Texts<Data extends z.ZodObject> = {
-  summary: string
-  description: string
-  data: Data
-  example: z.output<Data>
-}
+type Event<Data extends z.ZodObject> = { description: string; data: Data; example: z.output<Data> }
 
-function event<Data extends z.ZodObject>(type: EventType, { data, example, ...texts }: Texts<Data>): DescribedWebhook {
+function event<Data extends z.ZodObject>(
+  type: EventType,
+  { description, data, example }: Event<Data>,
+): DescribedWebhook {
   const schema = z.strictObject({
     type: z.literal(type),
     timestamp: isoMoment.meta({ description: 'Time of the change, in UTC.' }),
     data,
   })
-  return { ...texts, type, schema, example: { type, timestamp: '2026-11-21T10:10:12.345Z', data: example } }
+  return { type, description, schema, example: { type, timestamp: '2026-11-21T10:10:12.345Z', data: example } }
 }

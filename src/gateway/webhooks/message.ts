@@ -42,18 +42,11 @@ export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
   const order = { mid, orderId, order_id: event.merchantOrderId }
   const outcome = { txnStatus, amount: toPlainText(event.amount) }
+  const details = { reference: utr ?? '', reason: reason ?? '' }
   const data: z.output<typeof PaymentEventData> | z.output<typeof RefundEventData> =
     ourRefundId === null || refundId === null
       ? { ...order, ...outcome, UTR: utr, ...(reason !== null && { reason: reason as FailureReason }), sequence }
-      : {
-          ...order,
-          refundId: ourRefundId,
-          refund_id: refundId,
-          ...outcome,
-          reference: utr ?? '',
-          reason: reason ?? '',
-          sequence,
-        }
+      : { ...order, refundId: ourRefundId, refund_id: refundId, ...outcome, ...details, sequence }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),

@@ -35,8 +35,8 @@ async function openFile(path: string): Promise<Readable> {
   throw new CommandError(`${path} is a directory: give a file`)
 }
 
-/** Reads a file of at most `maxBytes` bytes into memory; of a longer one, only little more than that. */
-export async function readBytes(file: string, terminal: Terminal, maxBytes: number): Promise<Buffer> {
+/** Reads a file into memory; of a file with more than `maxBytes` bytes, only little more than that. */
+export async function readBytes(file: string, terminal: Terminal, maxBytes = Infinity): Promise<Buffer> {
   const parts: Buffer[] = []
   let length = 0
   for await (const part of file === '-' ? terminal.stdin : await openFile(file)) {
@@ -47,10 +47,8 @@ export async function readBytes(file: string, terminal: Terminal, maxBytes: numb
   return Buffer.concat(parts)
 }
 
-/** Reads a whole file, such as the secrets of an account, into memory. */
-export async function readText(file: string, terminal: Terminal): Promise<string> {
-  return Buffer.concat(await (file === '-' ? terminal.stdin : await openFile(file)).toArray()).toString('utf8')
-}
+/** Reads a whole file, such as the secrets of an account, as text. */
+export const readText = async (file: string, terminal: Terminal) => String(await readBytes(file, terminal))
 
 /** Returns the CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
 export function rejectedLines(

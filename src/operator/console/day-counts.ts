@@ -30,8 +30,8 @@ type Stage = {
 
 /**
  * Counts orders by hour when an operator opens the dashboard, and caches the counts. Counts days in the background,
- * newest first, one statement at a time, because the database needs seconds to count many orders. Long orders are counted
- * apart, so that a day with an open long order is not counted as a whole again.
+ * newest first, one statement at a time, because the database needs seconds to count many orders. Long orders are
+ * counted apart, so that a day with an open long order is not counted as a whole again.
  */
 export function createDayCounts({ countByHour, log, now, elapsedMs = () => performance.now(), limits }: Stage) {
   // The cache returns stale counts until new counts are ready.

@@ -39,7 +39,7 @@ export function conversionOf({ orders, paid, waiting }: OrderCounts): number | u
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
 
-/** Longest time in milliseconds until a short order is final. After this time, only a late payment changes the order. */
+/** Longest time in milliseconds until a short order is final. After this time, only a late payment changes it. */
 export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
 
 /** Orders of one merchant in one hour. Hours are numbered from 0. */
@@ -94,7 +94,7 @@ const byHourAndMerchant = (condition: string) => `
    cross join lateral (
      select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
        from payment_intents i
-       where ${condition}
+      where ${condition}
       group by mid) c`
 
 const IN_HOUR = 'order_id >= h.first and order_id < h.next'

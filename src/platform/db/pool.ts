@@ -82,7 +82,7 @@ export function createPools(
 ): Pools {
   const pool = (size: number, of: Partial<PoolOptions> = {}) =>
     createPool({ url, size, log, preparedStatements, ...database, ...of })
-  // Lists have no query time limit, because a list takes as long as its reader needs. list-operation.ts disconnects
+  // Lists have no query time limit, because a list takes as long as its reader needs. send-list.ts disconnects
   // readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {

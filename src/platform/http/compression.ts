@@ -2,8 +2,8 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { onSendAsyncHookHandler } from 'fastify'
 
-/** A content coding, as in RFC 9110, section 8.4.1. `identity` means that the body is not compressed. */
-export type Coding = 'br' | 'gzip' | 'identity'
+/** A content coding, as in RFC 9110, section 8.4.1. */
+type Coding = 'br' | 'gzip'
 
 /** Bodies with fewer characters are not compressed, because they fit into one packet of the network anyway. */
 const LEAST_LENGTH = 1024
@@ -15,13 +15,11 @@ const BROTLI_QUALITY = 5
 export const compress: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
   br: (body) => promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
   gzip: promisify<Buffer, Buffer>(gzip),
-  identity: async (body) => body,
 }
 
-/** Returns the coding with the smallest result that the header Accept-Encoding allows. */
-export function codingFor(acceptEncoding: string | string[] | undefined): Coding {
-  return (['br', 'gzip'] as const).find((coding) => allows(String(acceptEncoding), coding)) ?? 'identity'
-}
+/** Returns the coding with the smallest result that the header Accept-Encoding allows; undefined if it allows none. */
+export const codingFor = (acceptEncoding: string | string[] | undefined): Coding | undefined =>
+  (['br', 'gzip'] as const).find((coding) => allows(String(acceptEncoding), coding))
 
 /** Whether the header contains `coding` without the weight 0, which forbids it. */
 const allows = (acceptEncoding: string, coding: string) =>
@@ -31,7 +29,7 @@ const allows = (acceptEncoding: string, coding: string) =>
 export const compressPage: onSendAsyncHookHandler = async (request, reply, payload) => {
   if (typeof payload !== 'string' || payload.length < LEAST_LENGTH) return payload
   const coding = codingFor(request.headers['accept-encoding'])
-  if (coding === 'identity') return payload
+  if (coding === undefined) return payload
   reply.header('content-encoding', coding)
   return compress[coding](Buffer.from(payload))
 }

@@ -83,7 +83,6 @@ export type Described = {
 export type DescribedWebhook = {
   /** The type of the event, such as `payment.succeeded`. */
   type: string
-  summary: string
   description: string
   /** The schema of the body. The schema is strict: tests fail if an event contains another field. */
   schema: z.ZodType
@@ -118,7 +117,7 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
 ): Operation<Dependencies> {
-  const { path, access, body, response, route, handle, ...described } = definition
+  const { path, body, response, route, handle, ...described } = definition
   const method = body ? 'POST' : 'GET'
   return {
     name: path.slice(path.lastIndexOf('/') + 1),
@@ -126,14 +125,13 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
     ...described,
     method,
     path,
-    access,
     body,
     response,
     register(app, dependencies) {
       const handleRequest = handle(dependencies)
       app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
         ...route,
-        config: { ...route?.config, access },
+        config: { ...route?.config, access: described.access },
         method,
         url: path,
         async handler(request, reply) {

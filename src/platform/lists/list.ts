@@ -19,7 +19,9 @@ type Description = {
   order: string
 }
 
-/** The values of a request. Moments are seconds since 1970 or ISO 8601, as the SQL of the list converts them. */
+/**
+ * The values of a request. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1 differently.
+ */
 export type ListValues = Readonly<Record<string, string | undefined>>
 
 export type List = ReturnType<typeof defineList>
@@ -62,10 +64,7 @@ export function defineList({ fields, from, where, order }: Description) {
   }
 }
 
-/**
- * SQL condition: the moment is from `{from}` until before `{until}`, both in seconds since 1970, because ISO 8601 and
- * PostgreSQL write year 1 differently.
- */
+/** SQL condition: the moment is from `{from}` until before `{until}`. */
 export const isInDays = (moment: string) => `${moment} >= to_timestamp({from}) and ${moment} < to_timestamp({until})`
 
 const VALUE = /\{(\w+)\}/g
@@ -158,7 +157,7 @@ function inRupees(paise: string): string {
   return `${paise.slice(0, point)}.${paise.slice(point)}`
 }
 
-/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`, and no moment as no text. Microseconds are cut off. */
+/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`, and '' as ''. Microseconds are cut off. */
 function toUtcIso(text: string): string {
   if (text === '') return ''
   const day = text.slice(0, 10)
