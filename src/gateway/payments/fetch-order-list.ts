@@ -1,10 +1,9 @@
 import * as z from 'zod'
 import { errorText } from '../../platform/fields.ts'
-import { defineList } from '../../platform/lists/list.ts'
+import { defineList, isInDays } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, MerchantRange, merchantList } from '../tenants/list-operation.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import { REFUNDED, TransactionRecord } from './fetch-transaction-list.ts'
-import { orderIdsBeginSql } from './intent.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 import { FINAL_MESSAGES, OPEN_MESSAGES, outcomeSql } from './payment-status.ts'
 import { failureReason } from './reported-status.ts'
@@ -28,10 +27,8 @@ const ORDERS = defineList({
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment or null'],
   ],
   from: 'payment_intents i left join payments p on p.mid = {mid} and p.utr = i.utr',
-  // An orderId begins with the time of its creation, so the primary key is also in the order of creation.
-  where: `i.mid = {mid} and i.order_id >= ${orderIdsBeginSql('to_timestamp({from})')}
-          and i.order_id < ${orderIdsBeginSql('to_timestamp({until})')} and ({status} = '' or {status} = ${TXN_STATUS})`,
-  order: 'i.mid, i.order_id',
+  where: `i.mid = {mid} and ${isInDays('i.created_at')} and ({status} = '' or {status} = ${TXN_STATUS})`,
+  order: 'i.created_at, i.order_id',
 })
 
 const TXN_STATUSES = ['PENDING', ...FINAL_STATUSES] as const
