@@ -4,6 +4,8 @@ import type { Described } from '../platform/http/operation.ts'
 import { ERRORS_OF_ALL, HTTP_ERRORS } from './common-errors.ts'
 import { refTo, schemaNameOf } from './json-schema.ts'
 
+const JSON_TYPE = 'application/json'
+
 type ResponseObject = { description: string; headers?: object; content?: object }
 
 export const REQUEST_ID_EXAMPLE = 'order-1001-create-1'
@@ -63,18 +65,18 @@ export function responsesOf(
 ): Record<string, ResponseObject> {
   const headers = headerRefs('x-request-id', ...(response.headers ?? []))
   const responses: Record<string, ResponseObject> = { '200': toResponse(response, headers) }
-  // An operation that returns HTML for a success also returns HTML for an error.
-  const type = response.type === 'text/html' ? response.type : 'application/json'
+  // An operation that returns HTML for a success also returns HTML for an error, except for bytes that are not HTTP.
+  const type = response.type === 'text/html' ? response.type : JSON_TYPE
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const sameStatus = failures.filter(({ statusCode }) => String(statusCode) === status)
     responses[status] = errorResponse(
       status,
       sameStatus,
-      type,
+      [type],
       status === '401' && challenges ? ['www-authenticate'] : [],
     )
   }
-  responses['4XX'] = errorResponse('4XX', HTTP_ERRORS, 'application/json', [])
+  responses['4XX'] = errorResponse('4XX', HTTP_ERRORS, [...new Set([JSON_TYPE, type])], [])
   if (response.isCacheable) responses['304'] = { description: 'The cached copy is current.', headers }
   return responses
 }
@@ -91,7 +93,7 @@ function toResponse(response: Described['response'], headers: object): ResponseO
 function errorResponse(
   status: string,
   failures: readonly Failure[],
-  type: string,
+  types: readonly string[],
   headerNames: readonly string[],
 ): ResponseObject {
   const names = new Set([...headerNames, ...failures.flatMap(({ headers }) => Object.keys(headers))])
@@ -106,9 +108,12 @@ function errorResponse(
   return {
     description: MEANING[status] ?? '',
     headers: { ...headerRefs(...named), 'x-error-code': errorCode([...codes]) },
-    content: {
-      [type]: type === 'application/json' ? { schema, ...asExamples(failures) } : { schema: { type: 'string' } },
-    },
+    content: Object.fromEntries(
+      types.map((type) => [
+        type,
+        type === JSON_TYPE ? { schema, ...asExamples(failures) } : { schema: { type: 'string' } },
+      ]),
+    ),
   }
 }
 

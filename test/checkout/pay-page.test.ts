@@ -576,6 +576,15 @@ describe('addresses without a payment', () => {
     },
   )
 
+  it.each([
+    [400, { host: 'a@b' }],
+    [417, { expect: 'tea' }],
+  ])('return %i as HTML, as the OpenAPI document says, for a page requested with %j', async (status, headers) => {
+    const { page } = await newOrder()
+    const response = await service.app.inject({ url: page, headers })
+    expect([response.statusCode, response.headers['content-type']]).toEqual([status, 'text/html; charset=utf-8'])
+  })
+
   it('return 410 for page, QR and events while the merchant is disabled', async () => {
     const { mid, page } = await newOrder()
     await createMerchants(service.db).disable(mid, service.clock.now())

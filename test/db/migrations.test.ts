@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, readdirSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/platform/db/migrate.ts'
 import { unreadyReason } from '../../src/platform/db/readiness.ts'
+import { splitStatements } from '../../src/platform/db/statements.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 
@@ -65,6 +66,16 @@ test('ops migrate sends migrations and grants one statement at a time, because a
   onTestFinished(() => spy.mockRestore())
   expect(await migrate(database.url)).toEqual(ALL)
   await applyGrants(database.url)
+})
+
+test('an upgrade holds no other lock while it builds an index, because building an index takes minutes on a large table', () => {
+  const upgrades = ALL.filter((name) => name > '0009').map((name) => {
+    const statements = splitStatements(readFileSync(join(FOLDER, `${name}.sql`), 'utf8'))
+    return { name, statements: statements.map((sql) => sql.replace(/^--.*\n/gm, '').trim()) }
+  })
+  const withIndex = upgrades.filter(({ statements }) => statements.some((sql) => /^create (unique )?index/.test(sql)))
+  expect(withIndex.length).toBeGreaterThan(0)
+  expect(withIndex.filter(({ statements }) => statements.length > 1).map(({ name }) => name)).toEqual([])
 })
 
 /** Creates a database with the migrations before `next`, such as `0009`. */
