@@ -352,6 +352,9 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(tab.faults.pop()).toMatch(/^request to upi:/)
   }
 
+  /** Follows a link soon after `press`, when Chromium looks for the app and sometimes drops a click of the mouse. */
+  const follow = (tab: OpenPage, name: string) => tab.getByRole('link', { name }).dispatchEvent('click')
+
   it.each([
     ['en-IN', 'Approve in your UPI app'],
     ['hi-IN', 'अपने UPI ऐप में मंज़ूरी दें'],
@@ -378,7 +381,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await setHidden(tab, true)
     await setHidden(tab, false)
     await shows(tab, 'waiting')
-    await tab.getByRole('link', { name: 'हिन्दी' }).click()
+    await follow(tab, 'हिन्दी')
     await tab.getByRole('heading', { name: 'अपने UPI ऐप में मंज़ूरी दें' }).waitFor(SOON)
     expect(await state(tab)).toBe('waiting')
   })
@@ -399,7 +402,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await press(tab)
     await setHidden(tab, true)
     await setHidden(tab, false)
-    await tab.getByRole('link', { name: 'I have not paid: choose another app' }).click()
+    await follow(tab, 'I have not paid: choose another app')
     await shows(tab, 'open')
     // The earlier app is forgotten, so that a later return to the page is not a return from an app.
     await setHidden(tab, true)
