@@ -1,13 +1,15 @@
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { migrate } from '../../src/platform/db/migrate.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { waitForReplica } from '../../src/platform/db/replica.ts'
 import { testPool } from '../support/database.ts'
-import { databaseUrl } from '../support/database-url.ts'
 import { runOps } from '../support/ops.ts'
-import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
+import {
+  createReplicatedDatabase,
+  type ReplicatedPostgres,
+  startReplicatedPostgres,
+} from '../support/replicated-postgres.ts'
 import {
   errorResponse,
   type Key,
@@ -38,13 +40,7 @@ const failing = new Set<string>()
 
 beforeAll(async () => {
   servers = await startReplicatedPostgres(join(inject('runDirectory'), 'replicated'))
-  const admin = new pg.Client({ connectionString: servers.primaryUrl })
-  await admin.connect()
-  await admin.query('create database payments')
-  await admin.end()
-  const url = databaseUrl(servers.primaryUrl, 'payments')
-  await migrate(url)
-  const replicated = { url, replicaUrl: databaseUrl(servers.replicaUrl, 'payments') }
+  const replicated = await createReplicatedDatabase(servers)
   service = await startService({ replicated })
   urls = replicated
   replica = testPool(replicated.replicaUrl, 2)

@@ -1,13 +1,14 @@
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
-import { migrate } from '../../src/platform/db/migrate.ts'
 import { waitForReplica } from '../../src/platform/db/replica.ts'
-import { databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { checkedFields, createWithHistory, HISTORIES, listedFields } from '../support/order-states.ts'
-import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
+import {
+  createReplicatedDatabase,
+  type ReplicatedPostgres,
+  startReplicatedPostgres,
+} from '../support/replicated-postgres.ts'
 import { forEach } from '../support/requests.ts'
 import { newMerchant, OWN_ORDERS, post, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
@@ -57,14 +58,9 @@ afterAll(() => servers?.remove())
 
 async function replicated() {
   servers = await startReplicatedPostgres(join(inject('runDirectory'), 'replicated-orders'))
-  const admin = new pg.Client({ connectionString: servers.primaryUrl })
-  await admin.connect()
-  await admin.query('create database payments')
-  await admin.end()
-  const url = databaseUrl(servers.primaryUrl, 'payments')
-  await migrate(url)
-  replicaUrl = databaseUrl(servers.replicaUrl, 'payments')
-  return { url, replicaUrl }
+  const urls = await createReplicatedDatabase(servers)
+  replicaUrl = urls.replicaUrl
+  return urls
 }
 
 const list = async (fields: Record<string, string> = {}, headers = {}) => {

@@ -2,6 +2,8 @@ import { chownSync, cpSync, lchownSync, readdirSync, readFileSync, rmSync, write
 import { join } from 'node:path'
 import pg from 'pg'
 import { clusterUrl, startOrFind, stopServer } from '../../src/dev/embedded-postgres.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
+import { databaseUrl } from './database-url.ts'
 import { startPostgresServer } from './postgres-server.ts'
 
 export type ReplicatedPostgres = {
@@ -12,6 +14,17 @@ export type ReplicatedPostgres = {
   startReplica: () => Promise<void>
   /** Stops both servers and removes `directory`. */
   remove: () => void
+}
+
+/** Creates and migrates a database on the primary. Returns its superuser URLs on both servers. */
+export async function createReplicatedDatabase({ primaryUrl, replicaUrl }: ReplicatedPostgres) {
+  const admin = new pg.Client({ connectionString: primaryUrl })
+  await admin.connect()
+  await admin.query('create database payments')
+  await admin.end()
+  const url = databaseUrl(primaryUrl, 'payments')
+  await migrate(url)
+  return { url, replicaUrl: databaseUrl(replicaUrl, 'payments') }
 }
 
 /** Starts a PostgreSQL server and a streaming replica of it, both in `directory`. */
