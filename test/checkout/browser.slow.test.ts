@@ -352,6 +352,13 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(tab.faults.pop()).toMatch(/^request to upi:/)
   }
 
+  /** Presses the link, leaves the page for the app and comes back. */
+  async function pressAndReturn(tab: OpenPage) {
+    await press(tab)
+    await setHidden(tab, true)
+    await setHidden(tab, false)
+  }
+
   /** Follows a link soon after `press`, when Chromium looks for the app and sometimes drops a click of the mouse. */
   const follow = (tab: OpenPage, name: string) => tab.getByRole('link', { name }).dispatchEvent('click')
 
@@ -377,9 +384,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
   it('still waits for the bank after a change of the language', async () => {
     const { order, tab } = await openPhone()
     await tab.goto(order.payment_url)
-    await press(tab)
-    await setHidden(tab, true)
-    await setHidden(tab, false)
+    await pressAndReturn(tab)
     await shows(tab, 'waiting')
     await follow(tab, 'हिन्दी')
     await tab.getByRole('heading', { name: 'अपने UPI ऐप में मंज़ूरी दें' }).waitFor(SOON)
@@ -399,9 +404,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
   it('returns to the app tiles after saying that no payment was made', async () => {
     const { order, tab } = await openPhone()
     await tab.goto(order.payment_url)
-    await press(tab)
-    await setHidden(tab, true)
-    await setHidden(tab, false)
+    await pressAndReturn(tab)
     await follow(tab, 'I have not paid: choose another app')
     await shows(tab, 'open')
     // The earlier app is forgotten, so that a later return to the page is not a return from an app.
@@ -471,9 +474,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
   it('sees the failed attempt instead of the waiting message when the bank declines after the return', async () => {
     const { order, tab } = await openPhone()
     await tab.goto(order.payment_url)
-    await press(tab)
-    await setHidden(tab, true)
-    await setHidden(tab, false)
+    await pressAndReturn(tab)
     await shows(tab, 'waiting')
     await fail(order.orderId)
     await tab.getByText(TRY_AGAIN).waitFor(SOON)
