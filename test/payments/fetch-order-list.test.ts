@@ -152,12 +152,12 @@ describe('fetchOrderList with valid requests', () => {
       (
         await service.db.query(
           `select (select failure_reported_at is not null from payment_intents where mid = $1 and order_id = $2) as failure,
-                  (select outcome = 'told' from webhook_deliveries where mid = $1 and order_id = $3) as payment`,
+                  (select outcome is not distinct from 'told' from webhook_deliveries where mid = $1 and order_id = $3) as payment`,
           [merchant.mid, expired, paid],
         )
       ).rows[0]
     await sleep(SAVED_MS)
-    expect(await reported()).toEqual({ failure: false, payment: null })
+    expect(await reported()).toEqual({ failure: false, payment: false })
     for (const orderId of [expired, paid]) await checkedFields(service, merchant, orderId)
     await vi.waitFor(async () => expect(await reported()).toEqual({ failure: true, payment: true }))
   })
