@@ -100,6 +100,9 @@ const OperatorVariables = z.object({
     .trim()
     .regex(/^[^\p{C}]{1,64}$/u, 'must be 1 to 64 characters, without control characters')
     .optional(),
+  CONSOLE_HOST: z.string().default('127.0.0.1'),
+  CONSOLE_PORT: port.default(3002),
+  CONSOLE_ALLOWED_HOSTS: hosts.default([]),
 })
 
 const ServiceVariables = OperatorVariables.extend({
@@ -215,6 +218,9 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
       },
     },
     operator: variables.OPS_BY,
+    consoleHost: variables.CONSOLE_HOST,
+    consolePort: variables.CONSOLE_PORT,
+    consoleAllowedHosts: variables.CONSOLE_ALLOWED_HOSTS,
   }
 }
 

@@ -28,7 +28,15 @@ it('docker-compose.yml publishes the instance’s ports, or only the balancer’
 
 it('docker-compose.yml passes every setting to the service under the setting’s own name', () => {
   const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
-  const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
+  const ofOthers = [
+    'DATABASE_MIGRATE_URL',
+    'OPS_BY',
+    'CONSOLE_PORT',
+    'CONSOLE_HOST',
+    'CONSOLE_ALLOWED_HOSTS',
+    'API_REPLICAS',
+    'POSTGRES_PASSWORD',
+  ]
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
   const pairs = [...handed].map(([, name, from]) => [name, from])
   expect(pairs.filter(([name, from]) => name !== from)).toEqual([])

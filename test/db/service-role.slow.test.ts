@@ -59,6 +59,8 @@ const RIGHTS: Record<string, string[]> = {
   merchant_logos: ['SELECT'],
   merchants: ['SELECT'],
   money_exceptions: ['SELECT'],
+  // An attacker in the service must not learn or create an operator's key.
+  operator_keys: [],
   partner_merchants: ['SELECT'],
   partners: [],
   payment_attempts: ['INSERT', 'SELECT'],

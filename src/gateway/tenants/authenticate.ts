@@ -1,8 +1,8 @@
 import basicAuth from '@fastify/basic-auth'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { unauthorized } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
-import { registerRateLimits } from '../../platform/http/rate-limits.ts'
+import { paceByKey, registerCredentialLimits } from '../../platform/http/rate-limits.ts'
 import type { WaitForDatabase } from '../../platform/http/time-limits.ts'
 import { istDayOf, nextDay, toIstDay } from '../../platform/time.ts'
 import type { AccessKey, AccessKeys, Caller } from './access-keys.ts'
@@ -44,29 +44,17 @@ export async function requireKey(
   app: FastifyInstance,
   { findKey, noteUse, config, limits, waitForDatabase, now, ...clock }: Dependencies,
 ) {
-  const rateLimits = await registerRateLimits(app, config.rateLimitPerSecond, limits.rates, clock)
-  await app.register(basicAuth, {
-    authenticate: { realm: 'UPI payments' },
-    async validate(publicKey, secret, request) {
-      request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
-      const key = request.publicKey && (await waitForDatabase(request, () => findKey(publicKey)).catch(failedLookUp))
-      if (!key) {
-        await rateLimits.countUnknownKey(request)
-        throw unauthorized()
-      }
-      if (!secretMatches(secret, key.secretHash)) {
-        await rateLimits.countFailure(request)
-        throw unauthorized()
-      }
+  const paceRequest = paceByKey(config.rateLimitPerSecond, clock)
+  await requireCredentials<AccessKey>(app, {
+    rates: limits.rates,
+    findKey: (publicKey, request) => waitForDatabase(request, () => findKey(publicKey)),
+    accept(key, request) {
       noteDay(key)
-      // paceRequest returns undefined for most requests, because these requests need not wait.
-      const paced = rateLimits.paceRequest(publicKey)
-      if (paced) await paced
       request.caller = key.caller
       if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid
+      return paceRequest(key.publicKey)
     },
   })
-  app.addHook('onRequest', app.basicAuth)
 
   /**
    * Stores the day on which a key is used. No request waits for the write. After an error, the next look-up of the key
@@ -79,6 +67,42 @@ export async function requireKey(
     key.notedUntil = nextDay(istDayOf(moment))
     noteUse(key.publicKey, toIstDay(moment)).catch(() => undefined)
   }
+}
+
+type Credentials<Key> = {
+  rates: Limits['rates']
+  findKey: (publicKey: string, request: FastifyRequest) => Promise<Key | undefined>
+  /** Called with the key of a valid request. Returns undefined for most requests, because these need not wait. */
+  accept: (key: Key, request: FastifyRequest) => Promise<unknown> | undefined
+}
+
+/**
+ * Requires Basic credentials on every route of `app`: a public key that `findKey` returns, and its secret. Rejects with
+ * 401, or with 429 after too many invalid credentials.
+ */
+export async function requireCredentials<Key extends { secretHash: Buffer }>(
+  app: FastifyInstance,
+  { rates, findKey, accept }: Credentials<Key>,
+) {
+  const { countUnknownKey, countFailure } = await registerCredentialLimits(app, rates)
+  await app.register(basicAuth, {
+    authenticate: { realm: 'UPI payments' },
+    async validate(publicKey, secret, request) {
+      request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
+      const key = request.publicKey && (await findKey(publicKey, request).catch(failedLookUp))
+      if (!key) {
+        await countUnknownKey(request)
+        throw unauthorized()
+      }
+      if (!secretMatches(secret, key.secretHash)) {
+        await countFailure(request)
+        throw unauthorized()
+      }
+      const accepted = accept(key, request)
+      if (accepted) await accepted
+    },
+  })
+  app.addHook('onRequest', app.basicAuth)
 
   // The plugin would send 401 for an error without a status, but a database outage is not the caller's error.
   function failedLookUp(error: Error): never {

@@ -160,7 +160,7 @@ function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | unde
 
 type Values = ReturnType<typeof readArguments>['values']
 
-const PERSON = z.string().trim().pipe(text(64))
+export const PERSON = z.string().trim().pipe(text(64))
 
 /** Returns the text that the audit stores in place of a secret or of customer data. */
 export const withhold = () => 'withheld'

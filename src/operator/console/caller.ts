@@ -13,16 +13,25 @@ const FORWARDING = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 
 /**
  * Returns a check for callers. If a password is set, the caller must send the password. Otherwise, no proxy may have
- * forwarded the request, and its host must be allowed, or be a local name such as localhost in a request from this
- * machine. Any other host name may belong to an attacker's website, which points the name at this address to read the
- * page through a visitor's browser (DNS rebinding).
+ * forwarded the request, and `createHostCheck` must accept its host.
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
   const passwordHash = password === undefined ? undefined : hashSecret(password)
-  const networks = networksOf(allowedHosts)
+  const isHostAllowed = createHostCheck(allowedHosts)
   return (headers: IncomingHttpHeaders, remoteAddress: string | undefined): boolean => {
     if (passwordHash !== undefined) return secretMatches(sentPassword(headers), passwordHash)
-    if (Object.keys(headers).some((name) => FORWARDING.test(name))) return false
+    return !Object.keys(headers).some((name) => FORWARDING.test(name)) && isHostAllowed(headers, remoteAddress)
+  }
+}
+
+/**
+ * Returns a check of a request's host: it must be allowed, or be a local name such as localhost in a request from this
+ * machine. Any other host name may belong to an attacker's website, which points the name at this address to read the
+ * page through a visitor's browser (DNS rebinding).
+ */
+export function createHostCheck(allowedHosts: readonly string[]) {
+  const networks = networksOf(allowedHosts)
+  return (headers: IncomingHttpHeaders, remoteAddress: string | undefined): boolean => {
     const host = (headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
     if (allowedHosts.includes(host) || isIn(networks, host.replace(/^\[(.*)\]$/, '$1'))) return true
     return LOCAL_HOSTS.includes(host) && isIn(LOOPBACK, remoteAddress ?? '')

@@ -59,7 +59,7 @@ declare
   whole_on_each_node constant text[] := array[
     'merchants', 'acquirer_accounts', 'partners', 'partner_merchants', 'access_keys', 'key_uses', 'schema_migrations',
     'settlement_imports', 'settlement_import_bases', 'audit_commands', 'audit_outcomes', 'bank_holiday_changes',
-    'closed_months', 'file_layouts', 'statement_imports', 'statement_lines', 'payout_rests'];
+    'closed_months', 'file_layouts', 'statement_imports', 'statement_lines', 'payout_rests', 'operator_keys'];
   -- Citus colocates the other distributed tables with this table.
   first_by_mid constant text := 'payment_intents';
   next record;

@@ -15,17 +15,12 @@ const PACED_KEYS = 10_000
 type Clock = { elapsedMs: () => number; sleep: (ms: number) => Promise<unknown> }
 
 /**
- * Rate limits, counted in this process. Wrong secrets are counted per key and address: without TRUST_PROXY, all callers
+ * Limits for invalid credentials, counted in this process. Wrong secrets are counted per key and address: without TRUST_PROXY, all callers
  * behind a load balancer share one address, and one caller must not lock out another. Unknown keys are counted only per
  * address, because each request may send a different key. Unknown keys never cause the rejection of existing keys from
  * the same address.
  */
-export async function registerRateLimits(
-  app: FastifyInstance,
-  requestsPerSecond: number,
-  { wrongSecrets, unknownKeys }: Limits['rates'],
-  clock: Clock,
-) {
+export async function registerCredentialLimits(app: FastifyInstance, { wrongSecrets, unknownKeys }: Limits['rates']) {
   await app.register(rateLimit, { global: false, timeWindow: 60 * SECOND_MS })
   const countBy = (keyGenerator: (request: FastifyRequest) => string, max: number) => {
     const count = app.createRateLimit({ max, keyGenerator })
@@ -35,7 +30,6 @@ export async function registerRateLimits(
     }
   }
   return {
-    paceRequest: paceByKey(requestsPerSecond, clock),
     /**
      * Counts a wrong secret for a key; throws 429 after too many wrong secrets. The count never causes the rejection of
      * valid credentials.
@@ -55,7 +49,7 @@ export async function registerRateLimits(
  * wait, and requests beyond `limit` get a promise that rejects with 429. The rate-limit plugin would reject all
  * concurrent requests as soon as they exceed the limit by one.
  */
-function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
+export function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
   const distanceMs = SECOND_MS / limit
   const freeMs = SECOND_MS / 10
   /** Earliest start of the next request of each key, on the clock `elapsedMs`. */
