@@ -323,6 +323,14 @@ export const LIMITS = {
     balance: { cachedMs: 60_000, cachedKeys: 1 },
   },
 
+  /** The operator console, `ops console`. */
+  console: {
+    /** Time for which an operator may confirm a change after its form was shown. */
+    confirmationMs: 15 * 60_000,
+    /** Largest number of rows of a table on a page. The command line lists all rows. */
+    rows: 500,
+  },
+
   shutdown: {
     /**
      * Longest wait for requests in progress, because a client may read a long list slowly. Together with the drain of 5

@@ -1,4 +1,3 @@
-import fastify from 'fastify'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
@@ -10,8 +9,7 @@ import { createMetrics, metricsRoutes } from './operator/monitoring/metrics.ts'
 import { createOverview } from './operator/monitoring/overview.ts'
 import { cached } from './platform/db/cached.ts'
 import { createPool, createPools, type Queryable, readBriefly } from './platform/db/pool.ts'
-import { connectionOptions, limitConnections } from './platform/http/connections.ts'
-import { NO_JSON_SCHEMA } from './platform/http/input.ts'
+import { createOperatorApp } from './platform/http/http-app.ts'
 import { openLog } from './platform/log.ts'
 import { createShutdown } from './platform/shutdown.ts'
 import { createServices } from './services.ts'
@@ -50,8 +48,7 @@ const shutdown = createShutdown(
   LIMITS.shutdown,
 )
 const app = await buildApp(createServices({ config, pools, log, metrics, now, isDraining: shutdown.isDraining }))
-const opsApp = fastify({ ...connectionOptions(LIMITS.connections), schemaController: NO_JSON_SCHEMA })
-limitConnections(opsApp.server, LIMITS.connections)
+const opsApp = createOperatorApp(LIMITS)
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
 const readWarnings = async (db: Queryable) => [

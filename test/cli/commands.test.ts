@@ -290,7 +290,7 @@ describe('keys', () => {
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed).toEqual([
       {
-        ...{ publicKey, mid, pid: null, label: 'shop', rights: USUAL, expiresOn: null },
+        ...{ publicKey, mid, pid: null, operator: null, label: 'shop', rights: USUAL, expiresOn: null },
         ...{ createdAt: expect.any(String), lastUsedOn: null, revokedAt: null },
       },
     ])
@@ -424,6 +424,30 @@ describe('keys', () => {
       pid,
       rights: ['list'],
     })
+  })
+
+  it('keys create, list, rotate and revoke handle the keys of operators, whose rights are read, or read and act', async () => {
+    const operator = unique('asha')
+    const create = ['keys', 'create', '--operator', operator]
+    const key = await json(...create, '--rights', 'act,read', '--expires-on', '2099-03-31', '--label', 'laptop')
+    expect(key).toEqual({
+      ...{ publicKey: expect.stringMatching(/^pk_/), secretKey: expect.stringMatching(/^sk_/), operator },
+      ...{ label: 'laptop', rights: ['read', 'act'], expiresOn: '2099-03-31', createdAt: expect.any(String) },
+    })
+    const { rows } = await db.query('select k.*, k::text as whole from operator_keys k where operator = $1', [operator])
+    expect(rows).toMatchObject([{ secret_hash: hashSecret(key.secretKey) }])
+    expect(rows[0].whole).not.toContain(key.secretKey)
+    const rotated = await json('keys', 'rotate', '--public-key', key.publicKey)
+    expect(rotated).toMatchObject({ operator, label: 'laptop', rights: ['read', 'act'], expiresOn: null })
+    expect(await json('keys', 'revoke', '--public-key', key.publicKey)).toMatchObject({ operator })
+    expect(await json('keys', 'list', '--operator', operator)).toMatchObject([
+      { publicKey: key.publicKey, mid: null, pid: null, operator, revokedAt: expect.any(String) },
+      { publicKey: rotated.publicKey, revokedAt: null },
+    ])
+    const rule = /^ops: the key of an operator needs --rights read or --rights read,act, without --may-refund\n/
+    for (const flags of [[], ['--rights', 'act'], ['--rights', 'read,list'], ['--rights', 'read', '--may-refund']]) {
+      expect(await ops(...create, ...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(rule) })
+    }
   })
 
   it('keys rotate rejects an unknown, revoked or expired API key', async () => {

@@ -24,7 +24,11 @@ describe('a command with invalid arguments exits with 2, prints its usage on std
     ['a repeated flag', ['merchants', 'disable', '--mid', 'M1', '--mid', 'M2'], '--mid must be given only once'],
     ['an extra argument', ['merchants', 'list', 'M1'], 'too many arguments'],
     ['a missing file argument', ['settlements', 'import'], 'FILE is required'],
-    ['both --mid and --pid', ['keys', 'create', '--mid', 'M1', '--pid', 'P1'], 'give either --mid or --pid'],
+    [
+      'both --mid and --pid',
+      ['keys', 'create', '--mid', 'M1', '--pid', 'P1'],
+      'give one of --mid, --pid and --operator',
+    ],
     [
       'nothing to change',
       ['merchants', 'update', '--mid', 'M1'],

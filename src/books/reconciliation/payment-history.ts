@@ -1,6 +1,7 @@
 import { type Intent, orderIdsBegin } from '../../gateway/payments/intent.ts'
 import type { FinalStatus, ReportSource, Status } from '../../gateway/payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
+import { findPayment } from '../../gateway/refunds/create-refund.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
@@ -21,6 +22,8 @@ export type PaymentHistory = Pick<
    * known.
    */
   bankReference: string | null
+  /** The part of the order's payment that can still be refunded; 0 if the order is unpaid. */
+  refundable: Paise
   acquirer: string
   /** The acquirer's order id; null if the service builds the links itself. */
   acquirerId: string | null
@@ -98,6 +101,7 @@ export function createPaymentHistory(db: Database) {
       const isReference = paymentId === null || found.utr !== utrOfId(paymentId)
       const intent = { ...found, bankReference: found.bankReference ?? (isReference ? found.utr : null) }
       const { mid } = intent
+      const refundable = (await findPayment(db, { mid, orderId }))?.left ?? 0
       const changes = await readChanges(db, { mid, orderId, utr: intent.utr })
       const exceptions = await createExceptions(db).ofOrder(mid, orderId)
       const refunds = await listRefunds(db, { mid, orderId })
@@ -105,7 +109,7 @@ export function createPaymentHistory(db: Database) {
       const reported = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
       const utrs = [intent.utr, intent.bankReference, ...reported].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
-      return { ...intent, changes, exceptions, refunds, webhooks, settlements }
+      return { ...intent, refundable, changes, exceptions, refunds, webhooks, settlements }
     },
 
     /**

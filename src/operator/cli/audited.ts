@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { type AuditedCommand, createAudit } from '../../platform/audit.ts'
 import { pendingMigrations } from '../../platform/db/migrate.ts'
-import { hasState, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
+import { hasState, UNDEFINED_TABLE, UNIQUE_VIOLATION } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { CommandError } from './errors.ts'
 import { type Output, type Result, toOutput } from './output.ts'
@@ -15,15 +14,14 @@ export type Change = (work: (client: pg.PoolClient) => Promise<Result>) => Promi
 
 /**
  * Runs a command that changes data. Stores the command's audit row before the command begins, so that every change has
- * a row even if the process is killed. The transaction of `change` stores the outcome. If a command uses its own
+ * a row even if the process is killed; a second command with the same `auditId` is rejected. The transaction of `change` stores the outcome. If a command uses its own
  * transactions instead of `change`, the outcome is stored after the last transaction.
  */
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },
-  { db, person }: { db: Database; person: string },
+  { db, person, auditId }: { db: Database; person: string; auditId: string },
   run: (change: Change) => Promise<Result>,
 ): Promise<Output> {
-  const auditId = randomUUID()
   const begin = () => createAudit(db).begin({ auditId, person, ...audited })
   const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['created'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
@@ -32,6 +30,7 @@ export async function runAudited(
   await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {
+    if (hasState(error, UNIQUE_VIOLATION)) throw new CommandError(REPEATED)
     if (!makesAudit || !hasState(error, UNDEFINED_TABLE)) throw error
     begun = false
   })
@@ -60,6 +59,8 @@ export async function runAudited(
     throw error
   }
 }
+
+const REPEATED = 'this change was already confirmed: check its result before you repeat it'
 
 /** Returns a code for the audit, because error messages from PostgreSQL and Node.js may quote a row. */
 function errorOf(error: unknown): string {

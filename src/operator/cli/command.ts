@@ -4,6 +4,7 @@ import * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { text } from '../../platform/fields.ts'
+import type { ConsoleRight } from '../console/operator-keys.ts'
 import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './errors.ts'
 import type { OutputFormat, Result, Terminal } from './output.ts'
@@ -20,6 +21,8 @@ export type Context = {
   person: string
   asJson: boolean
   terminal: Terminal
+  /** Identifier of the audit row of a change. The console uses the nonce of the confirmation. */
+  auditId: string
 }
 
 /** `change` runs work in the command's transaction. Commands with their own transactions do not call `change`. */
@@ -39,8 +42,12 @@ export type Command = {
   note: string | undefined
   /** The flags in kebab-case, in the order in which the help lists them. */
   flags: readonly string[]
+  /** The flags without a value. */
+  switches: readonly string[]
   /** Whether the command changes data and therefore accepts `--by`. */
   changes: boolean
+  /** The right with which an operator may run the command in the console; undefined on the command line only. */
+  console: ConsoleRight | undefined
   /** Checks the arguments and returns a function that runs the command. Throws a UsageError for invalid arguments. */
   prepare: (args: string[]) => PreparedCommand
 }
@@ -48,7 +55,7 @@ export type Command = {
 /** A command with checked arguments. `by` is the value of `--by`. */
 export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
 
-type CommandDefinition<S extends z.ZodObject, C = Context> = {
+type CommandDefinition<S extends z.ZodObject, C = Context, R extends ConsoleRight = 'read'> = {
   /** Flags and arguments in the command's help. A command without flags has neither `usage` nor `schema`. */
   usage?: string
   note?: string
@@ -60,6 +67,8 @@ type CommandDefinition<S extends z.ZodObject, C = Context> = {
    * programs, or with `--for excel` for spreadsheets.
    */
   csv?: true | 'plain'
+  /** Offers the command in the operator console. A command that changes data requires the right `act`. */
+  console?: R
   run: (input: z.output<S>, context: C) => Promise<Result>
 }
 
@@ -67,7 +76,7 @@ type CommandDefinition<S extends z.ZodObject, C = Context> = {
  * Definition of a command that changes data. The audit stores the results of the functions in `audited` instead of flag
  * values that may contain a secret or customer data.
  */
-type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
+type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C, 'act'> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
   /** True for `migrate`, which creates the audit's tables. The tables may not exist when the command begins. */
   makesAudit?: boolean
@@ -111,10 +120,11 @@ export function atomicCommand<S extends z.ZodObject>(
   return changingCommand(name, summary, { ...definition, run: inTransaction })
 }
 
-type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> & Omit<CommandDefinition<S>, 'run'>
+type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> &
+  Omit<CommandDefinition<S, never, ConsoleRight>, 'run'>
 
 function define<S extends z.ZodObject>(
-  { usage = '', note, schema = z.object({}) as unknown as S, argument, csv, ...named }: NamedCommand<S>,
+  { usage = '', note, schema = z.object({}) as unknown as S, argument, csv, console, ...named }: NamedCommand<S>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {
@@ -131,7 +141,9 @@ function define<S extends z.ZodObject>(
     usage,
     note,
     flags: Object.keys(types),
+    switches: Object.keys(types).filter((flag) => types[flag]?.type === 'boolean'),
     changes,
+    console,
     prepare(args) {
       const { values, words } = readArguments(args, types)
       if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('too many arguments')

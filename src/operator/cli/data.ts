@@ -69,6 +69,8 @@ type Views<R, C extends string> = {
   json?: (row: R) => object
   /** Cells whose text output differs from their CSV output. */
   words?: (row: R) => Partial<Row<C>>
+  /** The flag, such as `exception`, with which commands name the record in the first column. */
+  record?: string
   /** Formats a row as one line of text, for tables that are too wide for a terminal. */
   line?: (row: R) => string
   /** Returns the last row of the text output, such as a total. The writer calls this function after all other rows. */

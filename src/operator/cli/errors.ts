@@ -1,3 +1,6 @@
+import { isForbiddenToRole } from '../../platform/db/grants.ts'
+import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
+
 /**
  * The error for a valid command that cannot be carried out (exit code 1). `message` is one line for the operator, and
  * `details` are further lines. The audit stores only the message, because audit rows are never erased and details may
@@ -17,3 +20,16 @@ export class CommandError extends Error {
  * had already begun.
  */
 export class UsageError extends CommandError {}
+
+/** Formats the error as one line for the operator. */
+export function explain(error: unknown): string {
+  if (error instanceof CommandError) return error.message
+  const { code, message } = error as NodeJS.ErrnoException
+  if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
+  const cause = message || code || 'unknown error'
+  const line = cause.split('\n')[0]
+  if (isForbiddenToRole(error)) {
+    return `${line}: connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …`
+  }
+  return isOutage(error) ? `database unavailable: ${line}` : String(line)
+}

@@ -31,6 +31,7 @@ export const exceptionCommands = [
   command('payments exceptions', 'List payment exceptions', {
     usage: `[--open] ${FILTERS}`,
     schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
+    console: 'read',
     async run({ open, ...filters }, { db }) {
       const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
       return exceptionTable(exceptions, { empty: open ? 'No open exceptions.' : 'No exceptions.' })
@@ -121,7 +122,7 @@ export function exceptionTable(
     ...exception,
     note: exception.note ?? bodyLine(exception.body),
   })
-  return table(columns, exceptions, { ...views, cells })
+  return table(columns, exceptions, { ...views, cells, record: 'exception' })
 }
 
 /** Returns the first 60 characters of an unreadable body. `--json` prints the whole stored body. */

@@ -8,49 +8,57 @@ import {
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
-import { toRefundData } from '../../gateway/refunds/refund.ts'
+import { type Refund, toRefundData } from '../../gateway/refunds/refund.ts'
+import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts'
+import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientAmountText } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
 import { command } from './command.ts'
-import { type Data, document, Money, type RecordData, record, table } from './data.ts'
+import { type Data, document, Money, type RecordData, record, type TableData, table } from './data.ts'
 import { CommandError } from './errors.ts'
-import { exceptionTable } from './exceptions.ts'
+import { exceptionId, exceptionTable } from './exceptions.ts'
 
 const ORDER_ID_RULE = 'must be the service’s orderId, 32 hex digits'
 export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
+export const ourRefundId = matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 32 hex digits')
 
 const Search = z
   .object({
     utr: pastedUtr.optional(),
     orderId: ourOrderId.optional(),
     merchantOrderId: text(64).optional(),
+    refund: ourRefundId.optional(),
+    exception: exceptionId.optional(),
     amount: lenientAmountText.optional(),
     on: dayText.optional(),
     mid: identifier.optional(),
   })
   .refine(
-    ({ utr, orderId, merchantOrderId, amount }) =>
-      [utr, orderId, merchantOrderId, amount].filter((given) => given !== undefined).length === 1,
-    'give one of --utr, --order-id, --merchant-order-id and --amount',
+    ({ on: _, mid: __, ...criteria }) => Object.values(criteria).filter((given) => given !== undefined).length === 1,
+    'give one of --utr, --order-id, --merchant-order-id, --refund, --exception and --amount',
   )
   .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
 
 export const findPaymentCommands = [
-  command('payments find', 'Find payments by UTR, order, or amount and day', {
-    usage: '(--utr UTR | --order-id ID | --merchant-order-id ID | --amount RUPEES --on DAY) [--mid MID]',
+  command('payments find', 'Find payments by an identifier, or by amount and day', {
+    usage:
+      '(--utr UTR | --order-id ID | --merchant-order-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY) [--mid MID]',
     schema: Search,
+    console: 'read',
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db)
-      const criteria = toCriteria(input)
+      const ofException = input.exception === undefined ? undefined : await createExceptions(db).find(input.exception)
+      const [ofRefund] = input.refund === undefined ? [] : await listRefunds(db, { ourRefundId: input.refund })
+      const criteria = toCriteria({ ...input, orderId: input.orderId ?? (ofRefund ?? ofException)?.orderId })
       const { orderIds, more } = await histories.search(criteria, input.mid)
       const found: PaymentHistory[] = []
       for (const orderId of orderIds) {
         const history = await histories.find(orderId)
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
-      const exceptions = 'utr' in criteria || 'amount' in criteria ? await createExceptions(db).ofNoOrder(criteria) : []
+      const ofNoOrder = 'utr' in criteria || 'amount' in criteria ? await createExceptions(db).ofNoOrder(criteria) : []
+      const exceptions = ofException && found.length === 0 ? [ofException] : ofNoOrder
       // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
       // merchant.
       const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
@@ -75,6 +83,7 @@ export const findPaymentCommands = [
   command('payments show', 'Show an order and its history', {
     usage: '--order-id ID',
     schema: z.object({ orderId: ourOrderId }),
+    console: 'read',
     async run({ orderId }, { db, now }) {
       const found = await findOrder(db, orderId)
       return describe(found, now)
@@ -88,12 +97,12 @@ export async function findOrder(db: Database, orderId: string): Promise<PaymentH
   return found
 }
 
-function toCriteria({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof Search>): Criteria {
+function toCriteria({ utr, orderId = '', merchantOrderId, amount, on }: z.output<typeof Search>): Criteria {
   if (utr !== undefined) return { utr }
-  if (orderId !== undefined) return { orderId }
   if (merchantOrderId !== undefined) return { merchantOrderId }
+  if (amount === undefined) return { orderId }
   const from = startOfDay(on as string)
-  return { amount: amount as number, from, until: nextDay(from) }
+  return { amount, from, until: nextDay(from) }
 }
 
 const paymentTable = (found: PaymentHistory[], now: Date) =>
@@ -105,6 +114,17 @@ const paymentTable = (found: PaymentHistory[], now: Date) =>
 
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
+
+export function refundTable(refunds: Refund[], views: { title?: string; empty?: string } = {}): TableData {
+  const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
+  const cells = ({ ourRefundId, createdAt, amount, ...refund }: Refund) => ({
+    ...refund,
+    refundId: ourRefundId,
+    madeAt: createdAt,
+    amount: new Money(amount, true),
+  })
+  return table(columns, refunds, { ...views, cells, json: toRefundData, record: 'refund' })
+}
 
 /** Returns those settlements with the UTR that are missing from the history of the found payment. */
 function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
@@ -120,12 +140,16 @@ function settlementParts(found: PaymentHistory[], settlements: SettledPayment[])
   ]
 }
 
+/** The fields of an order and its history. */
+export type ShownPayment = ReturnType<typeof toJson>
+
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
   amount: new Money(history.amount, true),
+  refundable: new Money(history.refundable, true),
   exceptions: exceptionTable(history.exceptions),
   settlements: settlementTable(history.settlements),
-  refunds: history.refunds.map(toRefundData),
+  refunds: refundTable(history.refunds),
   steps: table('at, by, what', stepsOf(history, now)),
 })
 
@@ -137,5 +161,9 @@ function describe(history: PaymentHistory, now: Date): RecordData {
   const isOnlyId = intent.utr !== null && intent.bankReference === null
   const bankReference = isOnlyId ? REFERENCE_UNKNOWN : intent.bankReference
   const json = toJson(history, now)
-  return document(json, record({ ...intent, bankReference, amount: json.amount }), json.steps)
+  return document(
+    json,
+    record({ ...intent, bankReference, amount: json.amount, refundable: json.refundable }),
+    json.steps,
+  )
 }

@@ -6,39 +6,32 @@ import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
 import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
 import { isLeftToPerson, listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
+import { identifier, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientRefund, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
-import { document, Money, type RecordData, record, table } from './data.ts'
+import { document, Money, type RecordData, record } from './data.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
-import { findOrder, ourOrderId } from './find-payments.ts'
+import { findOrder, ourOrderId, ourRefundId, refundTable } from './find-payments.ts'
 import type { Result } from './output.ts'
 
-const Which = z.object({
-  refund: matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 32 hex digits'),
-})
+const Which = z.object({ refund: ourRefundId })
 
 export const refundCommands = [
   command('refunds list', 'List refunds', {
     usage: '[--open] [--mid MID] [--acquirer ACQUIRER[:ACCOUNT]]',
     schema: z.object({ open: z.boolean().default(false), mid: identifier.optional(), acquirer: text(100).optional() }),
+    console: 'read',
     async run(filter, { db }) {
-      const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
-      const cells = ({ ourRefundId, createdAt, amount, ...refund }: Refund) => ({
-        ...refund,
-        refundId: ourRefundId,
-        madeAt: createdAt,
-        amount: new Money(amount, true),
-      })
-      return table(columns, await listRefunds(db, filter), { empty: 'No refunds.', cells, json: toRefundData })
+      return refundTable(await listRefunds(db, filter), { empty: 'No refunds.' })
     },
   }),
 
   command('refunds show', 'Show a refund', {
     usage: '--refund ID',
     schema: Which,
+    console: 'read',
     run: async ({ refund: id }, { db }) => shownRefund(await findRefund(db, id)),
   }),
 
@@ -57,6 +50,7 @@ export const refundCommands = [
           exception === undefined ? orderId !== undefined && note !== undefined : !orderId && amount === undefined,
         'give --order-id and --note, or --exception without --amount to refund its whole payment',
       ),
+    console: 'act',
     // Withholds the note, because the audit is never erased and a note may name the customer.
     audited: { note: withhold },
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {

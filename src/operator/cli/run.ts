@@ -1,10 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { BUILD } from '../../build-info.ts'
 import { readDatabaseConfig } from '../../config.ts'
-import { isForbiddenToRole } from '../../platform/db/grants.ts'
-import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
 import { createPool } from '../../platform/db/pool.ts'
 import { accountCommands } from './accounts.ts'
 import { auditCommands } from './audit.ts'
@@ -12,8 +11,9 @@ import { bankHolidayCommands } from './bank-holidays.ts'
 import { bookCommands } from './books.ts'
 import { closeMonthCommands } from './close-month.ts'
 import type { Command, PreparedCommand, Sleep } from './command.ts'
+import { consoleCommands } from './console-command.ts'
 import { databaseCommands } from './database.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { CommandError, explain, UsageError } from './errors.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
@@ -30,7 +30,7 @@ import { statementCommands } from './statements.ts'
 import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
 
-const GROUPS: Readonly<Record<string, readonly Command[]>> = {
+const WORK: Readonly<Record<string, readonly Command[]>> = {
   Overview: [...todayCommands, ...auditCommands],
   Database: databaseCommands,
   'Merchants, partners and API keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
@@ -43,6 +43,7 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   Reconciliation: [...reconcileCommands, ...bookCommands, ...closeMonthCommands],
   'Bank holidays': bankHolidayCommands,
 }
+const GROUPS = { ...WORK, Console: consoleCommands(Object.values(WORK).flat()) }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
 const wordsIn = (name: string) => name.split(' ').length
@@ -109,7 +110,8 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   try {
     const person = by ?? config.operator ?? loginName()
     const { sleep = setTimeout } = terminal
-    const context = { config, db, now: new Date(), sleep, person, asJson: form === 'json', terminal }
+    const asJson = form === 'json'
+    const context = { config, db, now: new Date(), sleep, person, asJson, terminal, auditId: randomUUID() }
     await print(terminal, toOutput(await run(context)), form)
   } finally {
     await db.end()
@@ -221,16 +223,3 @@ const OVERVIEW = [
   ...Object.entries(GROUPS).map(([title, commands]) => `${title}\n${summaryLines(commands)}`),
   MORE,
 ].join('\n\n')
-
-/** Formats the error as one line for the operator. */
-function explain(error: unknown): string {
-  if (error instanceof CommandError) return error.message
-  const { code, message } = error as NodeJS.ErrnoException
-  if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
-  const cause = message || code || 'unknown error'
-  const line = cause.split('\n')[0]
-  if (isForbiddenToRole(error)) {
-    return `${line}: connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …`
-  }
-  return isOutage(error) ? `database unavailable: ${line}` : String(line)
-}

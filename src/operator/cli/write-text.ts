@@ -9,7 +9,7 @@ export async function* writeText(data: Data): AsyncGenerator<string> {
   else if (data instanceof TableData) yield* data.views.line ? writeLines(data, data.views.line) : writeTable(data)
   else if (data instanceof RecordData && data.parts) yield* writeParts(data.parts)
   else if (data instanceof RecordData) {
-    yield alignColumns(Object.entries(data.fields).map(([name, cell]) => [name, show(cell as Cell)]))
+    yield alignColumns(Object.entries(data.fields).map(([name, cell]) => [name, cellText(cell as Cell)]))
   } else if (typeof data === 'string') yield* data === '' ? [] : [`${data}\n`]
   else yield* writeParts(data)
 }
@@ -48,7 +48,7 @@ async function* writeTable(table: TableData): AsyncGenerator<string> {
   let held: string[][] = [[...table.columns]]
   let widths: number[] | undefined
   for await (const cells of cellsOf(table)) {
-    held.push(table.columns.map((name) => show(cells[name])))
+    held.push(table.columns.map((name) => cellText(cells[name])))
     if (widths === undefined && held.length < MEASURED_ROWS) continue
     widths ??= widthsOf(held)
     yield above + alignColumns(held, widths)
@@ -70,7 +70,8 @@ async function* cellsOf(table: TableData): AsyncGenerator<Partial<Record<string,
   if (last && !(isEmpty && empty !== undefined)) yield last()
 }
 
-function show(cell: Cell | undefined): string {
+/** Formats a cell; the console shows the same text. */
+export function cellText(cell: Cell | undefined): string {
   if (cell === undefined || cell === null || cell === '') return '-'
   if (cell instanceof Date) return toIstTime(cell)
   if (cell instanceof Money) {

@@ -2,6 +2,7 @@
 export const INVALID_PASSWORD = '28P01'
 export const DEADLOCK_DETECTED = '40P01'
 export const FOREIGN_KEY_VIOLATION = '23503'
+export const UNIQUE_VIOLATION = '23505'
 export const INSUFFICIENT_PRIVILEGE = '42501'
 export const UNDEFINED_COLUMN = '42703'
 export const UNDEFINED_TABLE = '42P01'

@@ -20,6 +20,13 @@ type Dependencies = {
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
+/** Creates an app with the limits of connections only, for pages that only operators open. */
+export function createOperatorApp({ connections }: Pick<Limits, 'connections'>): FastifyInstance {
+  const app = fastify({ ...connectionOptions(connections), schemaController: NO_JSON_SCHEMA })
+  limitConnections(app.server, connections)
+  return app
+}
+
 /** Creates the app without routes: connection limits, request log, error handling, body parsing. */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies

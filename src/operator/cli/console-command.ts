@@ -1,0 +1,30 @@
+import { once } from 'node:events'
+import { LIMITS } from '../../limits.ts'
+import { createOperatorKeys } from '../console/operator-keys.ts'
+import { type Command, command } from './command.ts'
+import { record } from './data.ts'
+import { CommandError } from './errors.ts'
+
+/** Returns the command that serves those of `commands` that the console offers. */
+export const consoleCommands = (commands: readonly Command[]): Command[] => [
+  command('console', 'Serve the operator console until Ctrl-C', {
+    note: 'Operators sign in with a key of ops keys create --operator.',
+    async run(_input, context) {
+      const { config, db, now } = context
+      if (!(await createOperatorKeys(db).isAnyValid(now))) throw new CommandError(NO_KEY)
+      // Imported here, because the web server would delay the start of every other command.
+      const { createConsole } = await import('../console/app.ts')
+      const app = await createConsole({ commands, context, now: () => new Date(), limits: LIMITS })
+      const address = await app.listen({ host: config.consoleHost, port: config.consolePort })
+      return { screens: untilStopped(address, () => app.close()) }
+    },
+  }),
+]
+
+const NO_KEY = 'no operator has a valid key: create one with ops keys create --operator NAME --rights read,act'
+
+async function* untilStopped(address: string, close: () => Promise<unknown>) {
+  yield record({ address })
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+  await close()
+}

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto'
+import { PassThrough, Readable } from 'node:stream'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Failure } from '../../errors.ts'
+import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
+import type { Limits } from '../../limits.ts'
+import { cached } from '../../platform/db/cached.ts'
+import { isOutage } from '../../platform/db/outage.ts'
+import { html } from '../../platform/html.ts'
+import { createOperatorApp } from '../../platform/http/http-app.ts'
+import { registerInput } from '../../platform/http/input.ts'
+import type { Command, Context } from '../cli/command.ts'
+import { CommandError, explain } from '../cli/errors.ts'
+import { printNote, toOutput } from '../cli/output.ts'
+import { createHostCheck } from './caller.ts'
+import { createConfirmations } from './confirmations.ts'
+import { confirmationForm, pageOf, STYLE_SHEET } from './layout.ts'
+import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
+import { figuresOf, formPage, readPage, search } from './pages.ts'
+import { addressOf, type Fields, pageName, type Site, toArguments } from './site.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The key with which the operator signed in; undefined before the key is checked. */
+    operator: OperatorKey | undefined
+  }
+}
+
+/** Response headers of every page. They allow styles and forms of the console, but no scripts. */
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const
+
+/** A request that the console rejects, with its HTTP status. */
+class RejectedRequest extends Error {
+  readonly statusCode: number
+
+  constructor(statusCode: number, message: string) {
+    super(message)
+    this.statusCode = statusCode
+  }
+}
+
+const unknownPage = () => new RejectedRequest(404, 'This page does not exist. Search, or open a list.')
+
+type Dependencies = {
+  /** All commands of `ops`. The console offers those whose definition says so. */
+  commands: readonly Command[]
+  context: Pick<Context, 'config' | 'db' | 'sleep' | 'terminal'>
+  now: () => Date
+  limits: Pick<Limits, 'connections' | 'body' | 'rates' | 'lookUps' | 'console'>
+}
+
+/**
+ * Creates the operator console, which serves commands of `ops` as pages. A GET runs a command that reads. A change is
+ * two POSTs: the first shows the figures and a sealed form, the second runs the command.
+ */
+export async function createConsole(dependencies: Dependencies): Promise<FastifyInstance> {
+  const { commands, context, now, limits } = dependencies
+  const { rows, confirmationMs } = limits.console
+  const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
+  const confirmations = createConfirmations(confirmationMs)
+  const app = createOperatorApp(limits)
+  await protect(app, dependencies)
+  await registerInput(app, limits.body)
+
+  app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
+
+  app.get('/', async (request) => {
+    const body = html`<p>Search for a payment by any of its identifiers, or open a list.</p>\n`
+    return pageOf({ title: 'Operator console', body, site: siteOf(request) })
+  })
+
+  app.get('/search', async (request, reply) => {
+    const text = String((request.query as Fields).q ?? '').trim()
+    const site = siteOf(request)
+    const { orderId, body } = await search(text, site)
+    if (orderId !== undefined) return reply.redirect(addressOf('payments show', { 'order-id': orderId }), 303)
+    return pageOf({ title: 'Search', body, site, text })
+  })
+
+  app.get('/:page', async (request) => {
+    const [command, site] = [commandOf(request), siteOf(request)]
+    const page = command.changes ? formPage : readPage
+    return pageOf({ ...(await page(command, request.query as Fields, site)), site })
+  })
+
+  app.post('/:page', async (request, reply) => {
+    const [command, site] = [commandOf(request), siteOf(request)]
+    const { publicKey, operator } = site.operator
+    const { change, mac, ...fields } = (request.body ?? {}) as Fields
+    if (typeof change === 'string' && typeof mac === 'string') {
+      const pending = confirmations.open({ change, mac }, publicKey, now())
+      if (pending?.command !== command.name) throw new RejectedRequest(403, INVALID_CONFIRMATION)
+      await site.run(command, pending.args, pending.nonce)
+      return reply.redirect(pending.back, 303)
+    }
+    if (!command.changes) throw unknownPage()
+    const args = toArguments(command, fields)
+    command.prepare(args)
+    const { back, body: figures } = await figuresOf(command, fields, site)
+    const pending = { command: command.name, args, back, publicKey, shownAt: now().getTime(), nonce: randomUUID() }
+    const form = confirmationForm(command, confirmations.seal(pending), back)
+    const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${operator}.</p>\n${form}${figures}`
+    return pageOf({ title: `${command.summary}?`, body, site })
+  })
+  return app
+
+  function siteOf(request: FastifyRequest): Site {
+    const operator = request.operator as OperatorKey
+    const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
+    const run: Site['run'] = async (command, args, auditId = randomUUID()) =>
+      toOutput(
+        await command
+          .prepare(args)
+          .run({ ...context, ...unattended(), now: now(), person: operator.operator, auditId }),
+      )
+    return { operator, commands: allowed, here: request.url.slice(1), rows, run }
+  }
+
+  function commandOf(request: FastifyRequest): Command {
+    const command = offered.get((request.params as { page: string }).page)
+    if (command === undefined) throw unknownPage()
+    if (!siteOf(request).commands.includes(command)) throw new RejectedRequest(403, LACKS_ACT)
+    return command
+  }
+}
+
+/** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */
+async function protect(app: FastifyInstance, { context, now, limits }: Dependencies) {
+  const { config, db, terminal } = context
+  const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
+  const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
+  app.decorateRequest('publicKey', undefined)
+  app.decorateRequest('operator', undefined)
+  app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
+    const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
+    if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
+    if (error instanceof Failure) reply.headers(error.headers)
+    const text = request.operator === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
+    const details = error instanceof CommandError ? error.details : []
+    const body = html`<p class="error">${text}</p>\n${details.map((line) => html`<p>${line}</p>\n`)}`
+    return reply
+      .code(status)
+      .headers(HEADERS)
+      .send(pageOf({ title: 'The request failed', body }))
+  })
+  app.setNotFoundHandler(() => {
+    throw unknownPage()
+  })
+  app.addHook('onRequest', async ({ headers, socket }, reply) => {
+    reply.headers(HEADERS)
+    if (!isHostAllowed(headers, socket.remoteAddress)) throw new RejectedRequest(403, UNSIGNED[403] as string)
+  })
+  await requireCredentials<OperatorKey>(app, {
+    rates: limits.rates,
+    findKey: (publicKey) => findKey(publicKey),
+    accept(key, request) {
+      request.operator = key
+      return undefined
+    },
+  })
+  app.addHook('onRequest', async ({ method, headers }) => {
+    if (method === 'POST' && !isSameOrigin(headers)) throw new RejectedRequest(403, OTHER_ORIGIN)
+  })
+}
+
+/**
+ * Whether a page of the console sent the form. Browsers send the stored credentials of the Basic scheme with forms of
+ * every site, and set these two headers themselves.
+ */
+function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequest['headers']): boolean {
+  return site === 'same-origin' || origin?.replace(/^https?:\/\//, '').toLowerCase() === host.toLowerCase()
+}
+
+/** The terminal of a command that neither asks the operator nor prints to the console's own terminal. */
+function unattended(): Pick<Context, 'terminal' | 'asJson'> {
+  const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
+  return { terminal: { stdin: Readable.from([]), stdout, stderr }, asJson: false }
+}
+
+const LACKS_ACT = 'Your key does not have the right act. Ask for a key with --rights read,act.'
+const OTHER_ORIGIN =
+  'The form was sent by another website, so nothing was changed. Open the page here and send it again.'
+const INVALID_CONFIRMATION =
+  'The confirmation is invalid or more than 15 minutes old, so nothing was changed. Open the form again.'
+const UNAVAILABLE = 'The console is unavailable. Try again.'
+/** Texts for callers who have not signed in. */
+const UNSIGNED: Readonly<Record<number, string>> = {
+  401: 'Sign in with the public key as user name and the secret key as password. ops keys create --operator creates keys.',
+  403: 'The console does not answer under this host name. Use localhost on its own machine, or set CONSOLE_ALLOWED_HOSTS.',
+  429: 'Too many invalid credentials. Check both keys, and try again in a minute.',
+}

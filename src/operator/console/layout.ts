@@ -1,0 +1,91 @@
+import { COLOURS } from '../../platform/colours.ts'
+import { type Html, html } from '../../platform/html.ts'
+import type { Command } from '../cli/command.ts'
+import { optionsOf } from '../cli/options.ts'
+import { type Fields, flagsOf, needsArguments, pageName, RECORD_FLAGS, type Site } from './site.ts'
+import { STYLE } from './style.ts'
+
+/** The style sheet of the console. */
+export const STYLE_SHEET = COLOURS + STYLE
+
+export type Page = { title: string; body: Html; site?: Site | undefined; text?: string }
+
+/** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
+export function pageOf({ title, body, site, text }: Page): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · UPI payments</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="console.css">
+</head>
+<body>
+<a class="skip" href="#text">Skip to content</a>
+${site && header(site, text)}<main id="text">
+<h1>${title}</h1>
+${body}</main>
+</body>
+</html>
+`.toString()
+}
+
+const header = ({ operator, commands, here }: Site, text = '') => html`<header>
+<a class="brand" href=".">UPI payments</a>
+<form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, orderId, refundId or exception" placeholder="UTR, order number, orderId, refundId or exception" required> <button>Search</button></form>
+<span>${operator.operator}</span>
+</header>
+<nav aria-label="Lists"><ul>
+${commands
+  .filter((command) => !command.changes && !needsArguments(command))
+  .map(
+    ({ name }) =>
+      html`<li><a href="${pageName(name)}"${here.split('?')[0] === pageName(name) ? html` aria-current="page"` : undefined}>${inTitle(name)}</a></li>\n`,
+  )}</ul></nav>
+`
+
+const inTitle = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
+
+/** Returns the filters of a command that reads. */
+export const filterForm = (command: Command, fields: Fields): Html =>
+  html`<form class="filters" action="${pageName(command.name)}">
+${inputs(command, fields)}<button>Show</button>
+</form>
+`
+
+/** Returns the form of a change, whose figures the next page shows for confirmation. `back` is the page that follows. */
+export const changeForm = (command: Command, fields: Fields, { back, send }: { back: string; send: string }): Html =>
+  html`<form class="change" method="post" action="${pageName(command.name)}">
+${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
+<button>${send}</button>
+</form>
+`
+
+/** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
+function inputs(command: Command, fields: Fields): Html {
+  const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
+  const record = command.changes ? RECORD_FLAGS.find((flag) => textOf(flag) !== '') : undefined
+  const options = new Map(optionsOf(command).map(([option, text]) => [option.replace(/^--([a-z-]+).*/, '$1'), text]))
+  return html`${flagsOf(command).map((flag) => {
+    const value = textOf(flag)
+    if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
+    if (record !== undefined && RECORD_FLAGS.includes(flag)) return undefined
+    return command.switches.includes(flag)
+      ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${options.get(flag)}</label>\n`
+      : html`<label>${options.get(flag)} <input name="${flag}" value="${value}"></label>\n`
+  })}`
+}
+
+/** Returns the form that confirms a change. `fields` are its sealed fields. */
+export const confirmationForm = (command: Command, fields: Readonly<Record<string, string>>, back: string): Html =>
+  html`<form class="change" method="post" action="${pageName(command.name)}">
+${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<button class="primary">${command.summary}</button>
+<a href="${back}">Cancel</a>
+</form>
+`
+
+/** Returns the section that names the same command for the command line. */
+export const sameCommand = (line: string): Html =>
+  html`<section class="same"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`

@@ -1,0 +1,88 @@
+import { type Html, html } from '../../platform/html.ts'
+import type { Command } from '../cli/command.ts'
+import { RecordData, type TableData } from '../cli/data.ts'
+import { UsageError } from '../cli/errors.ts'
+import type { ShownPayment } from '../cli/find-payments.ts'
+import { changeForm, filterForm, type Page, sameCommand } from './layout.ts'
+import { orderPage } from './order-page.ts'
+import { fieldList, renderData } from './render.ts'
+import { addressOf, commandLine, type Fields, needsArguments, pageName, type Site, toArguments } from './site.ts'
+
+type Shown = Pick<Page, 'title' | 'body'>
+
+/** Returns the page of a command that reads: its filters and its result. */
+export async function readPage(command: Command, fields: Fields, site: Site): Promise<Shown> {
+  const args = toArguments(command, fields)
+  const filters = filterForm(command, fields)
+  if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
+  const { data = '', warnings = [] } = await site.run(command, args)
+  const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
+  const same = sameCommand(commandLine(command, args))
+  if (command.name === 'payments show' && data instanceof RecordData) {
+    const { title, body } = await orderPage(data.fields as ShownPayment, site)
+    return { title, body: html`${notes}${body}${same}` }
+  }
+  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, site)}${same}` }
+}
+
+/** Returns the page with the empty form of a change. */
+export function formPage(command: Command, fields: Fields, site: Site): Shown {
+  const { page, before } = pageBefore(fields, site)
+  const named = Object.fromEntries(toArguments(command, fields).map(toField))
+  const form = changeForm(command, fields, { back: page, send: 'Continue…' })
+  return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
+}
+
+/** Returns the figures that an operator confirms: the arguments of the change, and the record as it is before. */
+export async function figuresOf(command: Command, fields: Fields, site: Site): Promise<{ back: string; body: Html }> {
+  const { page, before } = pageBefore(fields, site)
+  const args = toArguments(command, fields)
+  const record = before && (await site.run(before.command, before.args)).data
+  const body = html`${fieldList(Object.fromEntries(args.map(toField)))}${record && html`<h2>Before the change</h2>\n${await renderData(record, site)}`}${sameCommand(commandLine(command, args))}`
+  return { back: page, body }
+}
+
+/** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
+function pageBefore({ back }: Fields, { commands }: Site) {
+  const [name = '', query = ''] = String(back ?? '').split('?')
+  const command = commands.find((one) => pageName(one.name) === name && !one.changes)
+  if (command === undefined) return { page: '.' }
+  const fieldsBefore = Object.fromEntries(new URLSearchParams(query))
+  return { page: addressOf(command.name, fieldsBefore), before: { command, args: toArguments(command, fieldsBefore) } }
+}
+
+/** Splits an argument into the name of its flag and its value. */
+function toField(arg: string): [string, string] {
+  const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
+  return [flag.replaceAll('-', ' '), value]
+}
+
+/** The flags of `payments find` that may identify a payment by one text. */
+const SEARCHED = ['order-id', 'refund', 'exception', 'merchant-order-id', 'utr']
+
+/** Searches by every identifier that the text may be. `orderId` is defined if the only result is this order. */
+export async function search(text: string, site: Site): Promise<{ orderId?: string; body: Html }> {
+  const find = site.commands.find(({ name }) => name === 'payments find') as Command
+  const orderIds = new Set<string>()
+  const parts: Html[] = []
+  let hasOthers = false
+  for (const flag of SEARCHED) {
+    const { data } = await site.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
+    if (!(data instanceof RecordData)) continue
+    const [payments, exceptions, settlements] = ['payments', 'exceptions', 'settlements'].map((name) =>
+      Array.from((data.fields[name] as TableData).rows as Iterable<{ orderId: string }>),
+    )
+    for (const { orderId } of payments ?? []) orderIds.add(orderId)
+    hasOthers ||= exceptions?.length !== 0
+    if ([payments, exceptions, settlements].some((rows) => rows?.length !== 0)) parts.push(await renderData(data, site))
+  }
+  const [orderId] = orderIds
+  const body = parts.length > 0 ? html`${parts}` : html`<p>Nothing was found. Check the number, or open a list.</p>\n`
+  return orderId !== undefined && orderIds.size === 1 && !hasOthers ? { orderId, body } : { body }
+}
+
+/** Ignores that a text does not have the form of an identifier, because it may be another identifier. */
+function nothingIfInvalid(error: unknown): { data?: never } {
+  if (error instanceof UsageError) return {}
+  throw error
+}

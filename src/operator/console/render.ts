@@ -1,0 +1,70 @@
+import { type Html, html } from '../../platform/html.ts'
+import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
+import { neutralize } from '../cli/harmless.ts'
+import { cellText } from '../cli/write-text.ts'
+import { addressOfColumn, addressOfRecord, changesOf, type Site } from './site.ts'
+
+/** Renders the data of a command as HTML, with the figures of its text output and links between records. */
+export async function renderData(data: Data, site: Site): Promise<Html> {
+  if (typeof data === 'function') return renderData(data(), site)
+  if (typeof data === 'string') return data === '' ? html`` : html`<p class="text">${neutralize(data)}</p>\n`
+  if (data instanceof TableData) return renderTable(data, site)
+  if (data instanceof RecordData && data.parts === undefined) return fieldList(data.fields as Record<string, Cell>)
+  const parts: Html[] = []
+  for await (const part of data instanceof RecordData ? (data.parts ?? []) : data) {
+    parts.push(await renderData(part, site))
+  }
+  return html`${parts}`
+}
+
+/** Renders fields by name, such as those of a record. */
+export const fieldList = (fields: Readonly<Record<string, Cell | undefined>>): Html =>
+  html`<dl class="fields">
+${Object.entries(fields).map(([name, cell]) => html`<div><dt>${inWords(name)}</dt><dd>${linked(name, cell)}</dd></div>\n`)}</dl>
+`
+
+async function renderTable(table: TableData, site: Site): Promise<Html> {
+  const { title, empty, words, last, record } = table.views
+  const lines: Html[] = []
+  let isCut = false
+  for await (const row of table.rows) {
+    isCut = lines.length === site.rows
+    if (isCut) break
+    const cells: Record<string, Cell | undefined> = { ...table.cells(row), ...words?.(row as never) }
+    lines.push(renderRow(table.columns, cells, record === undefined ? undefined : { flag: record, site }))
+  }
+  if (lines.length === 0) return empty === undefined ? html`` : html`<p>${empty}</p>\n`
+  // The sums of a table that is cut would be those of its first rows.
+  if (last && !isCut) lines.push(renderRow(table.columns, last(), undefined))
+  const label = title ?? 'Rows'
+  return html`${title === undefined ? undefined : html`<h2>${title.replace(/:$/, '')}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label}">
+<table>
+<thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${record === undefined ? undefined : html`<td></td>`}</tr></thead>
+<tbody>
+${lines}</tbody>
+</table>
+</div>
+${isCut ? html`<p class="note">Only the first ${site.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
+}
+
+type RowOf = { flag: string; site: Site } | undefined
+
+function renderRow(columns: readonly string[], cells: Readonly<Record<string, Cell | undefined>>, of: RowOf): Html {
+  const [first = ''] = columns
+  const id = String(cells[first])
+  return html`<tr>${columns.map((column) => {
+    const cell = cells[column]
+    const isNumber = typeof cell === 'number' || cell instanceof Money
+    const address = of && column === first ? addressOfRecord(of.flag, id) : undefined
+    return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, address)}</td>`
+  })}${of && html`<td>${changesOf(of.site, of.flag, id).map(({ command, address }) => html`<a href="${address}">${command.summary}</a> `)}</td>`}</tr>\n`
+}
+
+/** Returns the text of a cell, as a link if the cell identifies a record with a page. */
+function linked(column: string, cell: Cell | undefined, address?: string): Html {
+  const to = address ?? (typeof cell === 'string' && cell !== '' ? addressOfColumn(column, cell) : undefined)
+  return to === undefined ? html`${cellText(cell)}` : html`<a href="${to}">${cellText(cell)}</a>`
+}
+
+/** Formats the name of a field in words: `merchantOrderId` becomes `merchant order id`. */
+const inWords = (name: string) => name.replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`).replaceAll('_', ' ')

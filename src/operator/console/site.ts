@@ -1,0 +1,94 @@
+import type { Command } from '../cli/command.ts'
+import type { Output } from '../cli/output.ts'
+import type { OperatorKey } from './operator-keys.ts'
+
+/** The part of the console that one operator may use. */
+export type Site = {
+  operator: OperatorKey
+  /** The commands that the console offers and the operator's key has the right to run. */
+  commands: readonly Command[]
+  /** The address of the page that is shown, to which a change returns. */
+  here: string
+  /** Largest number of rows of a table on a page. */
+  rows: number
+  /**
+   * Runs a command in the operator's name. `auditId` identifies a change in the audit. Throws a UsageError for invalid
+   * arguments, before anything is run.
+   */
+  run: (command: Command, args: string[], auditId?: string) => Promise<Output>
+}
+
+/** Fields of a query string or a form, by flag. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** Flags that the console never sets: the operator is the one who signed in, and the format is a page. */
+const OWN_FLAGS = ['by', 'csv', 'for']
+
+/** The flags of a command that a form or a link may set. */
+export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))
+
+/** The name of a command's page. It is one segment, so that relative links work under the path of a proxy. */
+export const pageName = (command: string) => command.replaceAll(' ', '-')
+
+/** Returns the address of a command's page, relative to every other page. */
+export const addressOf = (command: string, fields: Record<string, string>) =>
+  `${pageName(command)}?${new URLSearchParams(fields)}`
+
+/**
+ * Returns the arguments of the command line for the fields that are flags of the command. Ignores all other fields, and
+ * the argument after the command's name, because it may name a file of this machine.
+ */
+export function toArguments(command: Command, fields: Fields): string[] {
+  return flagsOf(command).flatMap((flag) => {
+    const values = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
+    return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
+  })
+}
+
+/** Whether the command rejects a call without arguments. */
+export function needsArguments({ prepare }: Command): boolean {
+  try {
+    prepare([])
+    return false
+  } catch {
+    return true
+  }
+}
+
+/** Formats a command for a shell. */
+export function commandLine({ name }: Command, args: readonly string[]): string {
+  const quoted = args.map((arg) => (/^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`))
+  return ['ops', name, ...quoted].join(' ')
+}
+
+/** The page of each record, by the flag that names the record. */
+const RECORD_PAGES: Readonly<Record<string, string>> = {
+  'order-id': 'payments show',
+  refund: 'refunds show',
+  exception: 'payments find',
+}
+
+/** The flag for the identifiers in a column. */
+const FLAG_OF_COLUMN: Readonly<Record<string, string>> = {
+  orderId: 'order-id',
+  refundId: 'refund',
+  exceptionId: 'exception',
+}
+
+/** The flags that name the record of a change. A form that names one leaves out the others. */
+export const RECORD_FLAGS = ['order-id', 'refund', 'exception']
+
+/** Returns the address of a record's page; undefined if the record has no page. */
+export function addressOfRecord(flag: string, id: string): string | undefined {
+  const command = RECORD_PAGES[flag]
+  return command && addressOf(command, { [flag]: id })
+}
+
+/** Returns the address of the record that a column names; undefined if the column names no record with a page. */
+export const addressOfColumn = (column: string, id: string) => addressOfRecord(FLAG_OF_COLUMN[column] ?? '', id)
+
+/** Returns the changes that accept the flag, with the addresses of their forms. */
+export const changesOf = ({ commands, here }: Site, flag: string, id: string) =>
+  commands
+    .filter(({ console, flags }) => console === 'act' && flags.includes(flag))
+    .map((command) => ({ command, address: addressOf(command.name, { [flag]: id, back: here }) }))
