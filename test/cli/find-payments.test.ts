@@ -243,7 +243,7 @@ describe('payments find', () => {
     expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'No payments found.\n', stderr: '' })
   })
 
-  const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id and --amount'
+  const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id, --refund, --exception and --amount'
   it.each([
     [[], ONE_OF],
     [['--utr', 'A', '--order-id', '0'.repeat(32)], ONE_OF],

@@ -67,7 +67,7 @@ type CommandDefinition<S extends z.ZodObject, C = Context, R extends ConsoleRigh
    * programs, or with `--for excel` for spreadsheets.
    */
   csv?: true | 'plain'
-  /** Offers the command in the operator console. A command that changes data requires the right `act`. */
+  /** The console offers the command to operators with this right: `act` for a command that changes data. */
   console?: R
   run: (input: z.output<S>, context: C) => Promise<Result>
 }

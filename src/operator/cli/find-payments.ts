@@ -41,7 +41,7 @@ const Search = z
   .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
 
 export const findPaymentCommands = [
-  command('payments find', 'Find payments by an identifier, or by amount and day', {
+  command('payments find', 'Find payments by identifier, or amount and day', {
     usage:
       '(--utr UTR | --order-id ID | --merchant-order-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY) [--mid MID]',
     schema: Search,

@@ -72,7 +72,8 @@ export const keyCommands = [
       const expiry = found.expiresOn === null ? '' : `the end of ${found.expiresOn} (IST) or until `
       const revoking = `The old key remains valid until ${expiry}you revoke it: ops keys revoke --public-key ${old}`
       const key = { label: label ?? found.label, expiresOn, now }
-      if (found.operator !== null) return addKey(client, { ...found, ...key }, revoking)
+      if (found.operator !== null)
+        return addKey(client, { ...key, operator: found.operator, rights: found.rights }, revoking)
       const owner = found.mid === null ? { pid: found.pid as string } : { mid: found.mid }
       return addKey(client, { ...key, owner, rights: found.rights }, revoking)
     },
@@ -119,7 +120,7 @@ async function addKey(client: Queryable, key: Unminted<NewKey>, ...advice: strin
     throw new CommandError('--expires-on is in the past: give the last day (IST) on which the key is valid')
   }
   const { publicKey, secretKey } = mintKeyPair()
-  const added = await storeKey(client, { publicKey, secretHash: hashSecret(secretKey), ...key })
+  const added = await storeKey(client, { ...key, publicKey, secretHash: hashSecret(secretKey) })
   const fields = { publicKey, secretKey, ...added }
   const notes = ['Store the secret key now. It is not shown again; the service stores only its hash.', ...advice]
   return { data: record(fields, notes.join('\n')), created: { publicKey } }

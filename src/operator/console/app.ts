@@ -17,7 +17,7 @@ import { createConfirmations } from './confirmations.ts'
 import { confirmationForm, pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { figuresOf, formPage, readPage, search } from './pages.ts'
-import { addressOf, type Fields, pageName, type Site, toArguments } from './site.ts'
+import { addressOf, type OperatorView, type PageFields, pageName, toArguments } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -59,7 +59,7 @@ type Dependencies = {
 
 /**
  * Creates the operator console, which serves commands of `ops` as pages. A GET runs a command that reads. A change is
- * two POSTs: the first shows the figures and a sealed form, the second runs the command.
+ * two POSTs: the first shows the figures and a signed form, the second runs the command.
  */
 export async function createConsole(dependencies: Dependencies): Promise<FastifyInstance> {
   const { commands, context, now, limits } = dependencies
@@ -74,48 +74,48 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   app.get('/', async (request) => {
     const body = html`<p>Search for a payment by any of its identifiers, or open a list.</p>\n`
-    return pageOf({ title: 'Operator console', body, site: siteOf(request) })
+    return pageOf({ title: 'Operator console', body, view: viewOf(request) })
   })
 
   app.get('/search', async (request, reply) => {
-    const text = String((request.query as Fields).q ?? '').trim()
-    const site = siteOf(request)
-    const { orderId, body } = await search(text, site)
+    const text = String((request.query as PageFields).q ?? '').trim()
+    const view = viewOf(request)
+    const { orderId, body } = await search(text, view)
     if (orderId !== undefined) return reply.redirect(addressOf('payments show', { 'order-id': orderId }), 303)
-    return pageOf({ title: 'Search', body, site, text })
+    return pageOf({ title: 'Search', body, view, text })
   })
 
   app.get('/:page', async (request) => {
-    const [command, site] = [commandOf(request), siteOf(request)]
+    const [command, view] = [commandOf(request), viewOf(request)]
     const page = command.changes ? formPage : readPage
-    return pageOf({ ...(await page(command, request.query as Fields, site)), site })
+    return pageOf({ ...(await page(command, request.query as PageFields, view)), view })
   })
 
   app.post('/:page', async (request, reply) => {
-    const [command, site] = [commandOf(request), siteOf(request)]
-    const { publicKey, operator } = site.operator
-    const { change, mac, ...fields } = (request.body ?? {}) as Fields
+    const [command, view] = [commandOf(request), viewOf(request)]
+    const { publicKey, operator } = view.operator
+    const { change, mac, ...fields } = (request.body ?? {}) as PageFields
     if (typeof change === 'string' && typeof mac === 'string') {
-      const pending = confirmations.open({ change, mac }, publicKey, now())
+      const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw new RejectedRequest(403, INVALID_CONFIRMATION)
-      await site.run(command, pending.args, pending.nonce)
+      await view.run(command, pending.args, pending.nonce)
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
     const args = toArguments(command, fields)
     command.prepare(args)
-    const { back, body: figures } = await figuresOf(command, fields, site)
+    const { back, body: figures } = await figuresOf(command, fields, view)
     const pending = { command: command.name, args, back, publicKey, shownAt: now().getTime(), nonce: randomUUID() }
-    const form = confirmationForm(command, confirmations.seal(pending), back)
+    const form = confirmationForm(command, confirmations.sign(pending), back)
     const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${operator}.</p>\n${form}${figures}`
-    return pageOf({ title: `${command.summary}?`, body, site })
+    return pageOf({ title: `${command.summary}?`, body, view })
   })
   return app
 
-  function siteOf(request: FastifyRequest): Site {
+  function viewOf(request: FastifyRequest): OperatorView {
     const operator = request.operator as OperatorKey
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: Site['run'] = async (command, args, auditId = randomUUID()) =>
+    const run: OperatorView['run'] = async (command, args, auditId = randomUUID()) =>
       toOutput(
         await command
           .prepare(args)
@@ -127,7 +127,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   function commandOf(request: FastifyRequest): Command {
     const command = offered.get((request.params as { page: string }).page)
     if (command === undefined) throw unknownPage()
-    if (!siteOf(request).commands.includes(command)) throw new RejectedRequest(403, LACKS_ACT)
+    if (!viewOf(request).commands.includes(command)) throw new RejectedRequest(403, LACKS_ACT)
     return command
   }
 }
@@ -173,10 +173,10 @@ async function protect(app: FastifyInstance, { context, now, limits }: Dependenc
 
 /**
  * Whether a page of the console sent the form. Browsers send the stored credentials of the Basic scheme with forms of
- * every site, and set these two headers themselves.
+ * every view, and set these two headers themselves. The scheme is not compared, because a proxy may end TLS.
  */
 function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequest['headers']): boolean {
-  return site === 'same-origin' || origin?.replace(/^https?:\/\//, '').toLowerCase() === host.toLowerCase()
+  return site === 'same-origin' || origin?.replace(/^https?:\/\//, '') === host.toLowerCase()
 }
 
 /** The terminal of a command that neither asks the operator nor prints to the console's own terminal. */
@@ -194,6 +194,6 @@ const UNAVAILABLE = 'The console is unavailable. Try again.'
 /** Texts for callers who have not signed in. */
 const UNSIGNED: Readonly<Record<number, string>> = {
   401: 'Sign in with the public key as user name and the secret key as password. ops keys create --operator creates keys.',
-  403: 'The console does not answer under this host name. Use localhost on its own machine, or set CONSOLE_ALLOWED_HOSTS.',
+  403: 'The console accepts no requests under this host name. Use localhost on its own machine, or set CONSOLE_ALLOWED_HOSTS.',
   429: 'Too many invalid credentials. Check both keys, and try again in a minute.',
 }

@@ -26,13 +26,13 @@ export function createConfirmations(validMs: number) {
   const macOf = (change: string) => createHmac('sha256', key).update(change).digest()
   return {
     /** Returns the hidden fields of the form. */
-    seal(pending: PendingChange): { change: string; mac: string } {
+    sign(pending: PendingChange): { change: string; mac: string } {
       const change = JSON.stringify(pending)
       return { change, mac: macOf(change).toString('hex') }
     },
 
     /** Returns the change of a valid form; undefined if the form is altered, too old or another operator's. */
-    open({ change, mac }: { change: string; mac: string }, publicKey: string, now: Date): PendingChange | undefined {
+    verify({ change, mac }: { change: string; mac: string }, publicKey: string, now: Date): PendingChange | undefined {
       const [sent, expected] = [Buffer.from(mac, 'hex'), macOf(change)]
       if (sent.length !== expected.length || !timingSafeEqual(sent, expected)) return undefined
       const pending = Change.parse(JSON.parse(change))

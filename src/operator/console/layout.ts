@@ -2,16 +2,16 @@ import { COLOURS } from '../../platform/colours.ts'
 import { type Html, html } from '../../platform/html.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
-import { type Fields, flagsOf, needsArguments, pageName, RECORD_FLAGS, type Site } from './site.ts'
 import { STYLE } from './style.ts'
+import { flagsOf, needsArguments, type OperatorView, type PageFields, pageName, RECORD_FLAGS } from './view.ts'
 
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
 
-export type Page = { title: string; body: Html; site?: Site | undefined; text?: string }
+export type Page = { title: string; body: Html; view?: OperatorView | undefined; text?: string }
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
-export function pageOf({ title, body, site, text }: Page): string {
+export function pageOf({ title, body, view, text }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -24,7 +24,7 @@ export function pageOf({ title, body, site, text }: Page): string {
 </head>
 <body>
 <a class="skip" href="#text">Skip to content</a>
-${site && header(site, text)}<main id="text">
+${view && header(view, text)}<main id="text">
 <h1>${title}</h1>
 ${body}</main>
 </body>
@@ -32,7 +32,7 @@ ${body}</main>
 `.toString()
 }
 
-const header = ({ operator, commands, here }: Site, text = '') => html`<header>
+const header = ({ operator, commands, here }: OperatorView, text = '') => html`<header>
 <a class="brand" href=".">UPI payments</a>
 <form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, orderId, refundId or exception" placeholder="UTR, order number, orderId, refundId or exception" required> <button>Search</button></form>
 <span>${operator.operator}</span>
@@ -49,14 +49,18 @@ ${commands
 const inTitle = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
 
 /** Returns the filters of a command that reads. */
-export const filterForm = (command: Command, fields: Fields): Html =>
+export const filterForm = (command: Command, fields: PageFields): Html =>
   html`<form class="filters" action="${pageName(command.name)}">
 ${inputs(command, fields)}<button>Show</button>
 </form>
 `
 
 /** Returns the form of a change, whose figures the next page shows for confirmation. `back` is the page that follows. */
-export const changeForm = (command: Command, fields: Fields, { back, send }: { back: string; send: string }): Html =>
+export const changeForm = (
+  command: Command,
+  fields: PageFields,
+  { back, send }: { back: string; send: string },
+): Html =>
   html`<form class="change" method="post" action="${pageName(command.name)}">
 ${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 <button>${send}</button>
@@ -64,7 +68,7 @@ ${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 `
 
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
-function inputs(command: Command, fields: Fields): Html {
+function inputs(command: Command, fields: PageFields): Html {
   const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
   const record = command.changes ? RECORD_FLAGS.find((flag) => textOf(flag) !== '') : undefined
   const options = new Map(optionsOf(command).map(([option, text]) => [option.replace(/^--([a-z-]+).*/, '$1'), text]))
@@ -78,7 +82,7 @@ function inputs(command: Command, fields: Fields): Html {
   })}`
 }
 
-/** Returns the form that confirms a change. `fields` are its sealed fields. */
+/** Returns the form that confirms a change. `fields` are its signed fields. */
 export const confirmationForm = (command: Command, fields: Readonly<Record<string, string>>, back: string): Html =>
   html`<form class="change" method="post" action="${pageName(command.name)}">
 ${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<button class="primary">${command.summary}</button>

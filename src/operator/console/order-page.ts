@@ -5,25 +5,25 @@ import type { ShownPayment } from '../cli/find-payments.ts'
 import { cellText } from '../cli/write-text.ts'
 import { changeForm } from './layout.ts'
 import { fieldList, renderData } from './render.ts'
-import { changesOf, type Site } from './site.ts'
+import { changesOf, type OperatorView } from './view.ts'
 
 /** Returns the title and the page of an order, from the fields of `ops payments show`. */
-export async function orderPage(order: ShownPayment, site: Site): Promise<{ title: string; body: Html }> {
+export async function orderPage(order: ShownPayment, view: OperatorView): Promise<{ title: string; body: Html }> {
   const { status, mid, merchantOrderId, orderId, createdAt, exceptions, refunds, settlements, steps } = order
   const body = html`<p><span class="status ${status}">${status}</span> <span class="quiet">${merchantOrderId} · ${mid} · ${toIstTime(createdAt)}</span></p>
-${actions(order, site)}<div class="columns">
+${actions(order, view)}<div class="columns">
 <div>
-${await renderData(exceptions, site)}<h2>What happened</h2>
+${await renderData(exceptions, view)}<h2>What happened</h2>
 <ol class="timeline">
 ${[...(steps.rows as Iterable<{ at: Date; by: string | null; what: string }>)].map(({ at, by, what }) => html`<li><span>${cellText(what)}${by === null ? undefined : html` <span class="quiet">by ${cellText(by)}</span>`}</span> <small class="quiet">${toIstTime(at)}</small></li>\n`)}</ol>
 <h2>Refunds</h2>
-${await renderData(refunds, site)}<h2>Settlements</h2>
-${await renderData(settlements, site)}</div>
+${await renderData(refunds, view)}<h2>Settlements</h2>
+${await renderData(settlements, view)}</div>
 <div>
 <section class="card"><h2>Money</h2>
 ${fieldList({ amount: order.amount, refundable: order.refundable })}</section>
 <section class="card"><h2>Identifiers</h2>
-${fieldList({ order_id: merchantOrderId, orderId, UTR: order.utr, 'bank reference': order.bankReference, acquirer: order.acquirer, 'acquirer’s order': order.acquirerId })}</section>
+${fieldList({ 'order number': merchantOrderId, orderId, UTR: order.utr, 'bank reference': order.bankReference, acquirer: order.acquirer, 'acquirer’s order': order.acquirerId })}</section>
 </div>
 </div>
 `
@@ -31,11 +31,11 @@ ${fieldList({ order_id: merchantOrderId, orderId, UTR: order.utr, 'bank referenc
 }
 
 /** Returns the form of a refund, filled in with the amount that can still be refunded, and links to all other changes. */
-function actions({ orderId, refundable }: ShownPayment, site: Site): Html {
-  const all = changesOf(site, 'order-id', orderId)
+function actions({ orderId, refundable }: ShownPayment, view: OperatorView): Html {
+  const all = changesOf(view, 'order-id', orderId)
   const refund = all.find(({ command }) => command.name === 'refunds create' && refundable.paise > 0)?.command
   const others = all.filter(({ command }) => command.name !== 'refunds create')
   const links = others.map(({ command, address }) => html`<a class="button" href="${address}">${command.summary}</a> `)
   const fields = { 'order-id': orderId, amount: toDecimalText(refundable.paise) }
-  return html`${refund && changeForm(refund, fields, { back: site.here, send: 'Refund…' })}${links.length > 0 ? html`<p>${links}</p>\n` : undefined}`
+  return html`${refund && changeForm(refund, fields, { back: view.here, send: 'Refund…' })}${links.length > 0 ? html`<p>${links}</p>\n` : undefined}`
 }

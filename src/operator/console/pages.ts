@@ -6,44 +6,56 @@ import type { ShownPayment } from '../cli/find-payments.ts'
 import { changeForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { fieldList, renderData } from './render.ts'
-import { addressOf, commandLine, type Fields, needsArguments, pageName, type Site, toArguments } from './site.ts'
+import {
+  addressOf,
+  commandLine,
+  needsArguments,
+  type OperatorView,
+  type PageFields,
+  pageName,
+  toArguments,
+} from './view.ts'
 
 type Shown = Pick<Page, 'title' | 'body'>
 
 /** Returns the page of a command that reads: its filters and its result. */
-export async function readPage(command: Command, fields: Fields, site: Site): Promise<Shown> {
+export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
   if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
-  const { data = '', warnings = [] } = await site.run(command, args)
+  const { data = '', warnings = [] } = await view.run(command, args)
   const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
-    const { title, body } = await orderPage(data.fields as ShownPayment, site)
+    const { title, body } = await orderPage(data.fields as ShownPayment, view)
     return { title, body: html`${notes}${body}${same}` }
   }
-  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, site)}${same}` }
+  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
 }
 
 /** Returns the page with the empty form of a change. */
-export function formPage(command: Command, fields: Fields, site: Site): Shown {
-  const { page, before } = pageBefore(fields, site)
+export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
+  const { page, before } = pageBefore(fields, view)
   const named = Object.fromEntries(toArguments(command, fields).map(toField))
   const form = changeForm(command, fields, { back: page, send: 'Continue…' })
   return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
 }
 
 /** Returns the figures that an operator confirms: the arguments of the change, and the record as it is before. */
-export async function figuresOf(command: Command, fields: Fields, site: Site): Promise<{ back: string; body: Html }> {
-  const { page, before } = pageBefore(fields, site)
+export async function figuresOf(
+  command: Command,
+  fields: PageFields,
+  view: OperatorView,
+): Promise<{ back: string; body: Html }> {
+  const { page, before } = pageBefore(fields, view)
   const args = toArguments(command, fields)
-  const record = before && (await site.run(before.command, before.args)).data
-  const body = html`${fieldList(Object.fromEntries(args.map(toField)))}${record && html`<h2>Before the change</h2>\n${await renderData(record, site)}`}${sameCommand(commandLine(command, args))}`
+  const record = before && (await view.run(before.command, before.args)).data
+  const body = html`${fieldList(Object.fromEntries(args.map(toField)))}${record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`}${sameCommand(commandLine(command, args))}`
   return { back: page, body }
 }
 
 /** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
-function pageBefore({ back }: Fields, { commands }: Site) {
+function pageBefore({ back }: PageFields, { commands }: OperatorView) {
   const [name = '', query = ''] = String(back ?? '').split('?')
   const command = commands.find((one) => pageName(one.name) === name && !one.changes)
   if (command === undefined) return { page: '.' }
@@ -61,20 +73,20 @@ function toField(arg: string): [string, string] {
 const SEARCHED = ['order-id', 'refund', 'exception', 'merchant-order-id', 'utr']
 
 /** Searches by every identifier that the text may be. `orderId` is defined if the only result is this order. */
-export async function search(text: string, site: Site): Promise<{ orderId?: string; body: Html }> {
-  const find = site.commands.find(({ name }) => name === 'payments find') as Command
+export async function search(text: string, view: OperatorView): Promise<{ orderId?: string; body: Html }> {
+  const find = view.commands.find(({ name }) => name === 'payments find') as Command
   const orderIds = new Set<string>()
   const parts: Html[] = []
   let hasOthers = false
   for (const flag of SEARCHED) {
-    const { data } = await site.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
+    const { data } = await view.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
     if (!(data instanceof RecordData)) continue
     const [payments, exceptions, settlements] = ['payments', 'exceptions', 'settlements'].map((name) =>
       Array.from((data.fields[name] as TableData).rows as Iterable<{ orderId: string }>),
     )
     for (const { orderId } of payments ?? []) orderIds.add(orderId)
     hasOthers ||= exceptions?.length !== 0
-    if ([payments, exceptions, settlements].some((rows) => rows?.length !== 0)) parts.push(await renderData(data, site))
+    if ([payments, exceptions, settlements].some((rows) => rows?.length !== 0)) parts.push(await renderData(data, view))
   }
   const [orderId] = orderIds
   const body = parts.length > 0 ? html`${parts}` : html`<p>Nothing was found. Check the number, or open a list.</p>\n`

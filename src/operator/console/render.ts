@@ -2,17 +2,17 @@ import { type Html, html } from '../../platform/html.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
-import { addressOfColumn, addressOfRecord, changesOf, type Site } from './site.ts'
+import { addressOfColumn, addressOfRecord, changesOf, type OperatorView } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
-export async function renderData(data: Data, site: Site): Promise<Html> {
-  if (typeof data === 'function') return renderData(data(), site)
+export async function renderData(data: Data, view: OperatorView): Promise<Html> {
+  if (typeof data === 'function') return renderData(data(), view)
   if (typeof data === 'string') return data === '' ? html`` : html`<p class="text">${neutralize(data)}</p>\n`
-  if (data instanceof TableData) return renderTable(data, site)
+  if (data instanceof TableData) return renderTable(data, view)
   if (data instanceof RecordData && data.parts === undefined) return fieldList(data.fields as Record<string, Cell>)
   const parts: Html[] = []
   for await (const part of data instanceof RecordData ? (data.parts ?? []) : data) {
-    parts.push(await renderData(part, site))
+    parts.push(await renderData(part, view))
   }
   return html`${parts}`
 }
@@ -23,15 +23,15 @@ export const fieldList = (fields: Readonly<Record<string, Cell | undefined>>): H
 ${Object.entries(fields).map(([name, cell]) => html`<div><dt>${inWords(name)}</dt><dd>${linked(name, cell)}</dd></div>\n`)}</dl>
 `
 
-async function renderTable(table: TableData, site: Site): Promise<Html> {
+async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
   const { title, empty, words, last, record } = table.views
   const lines: Html[] = []
   let isCut = false
   for await (const row of table.rows) {
-    isCut = lines.length === site.rows
+    isCut = lines.length === view.rows
     if (isCut) break
     const cells: Record<string, Cell | undefined> = { ...table.cells(row), ...words?.(row as never) }
-    lines.push(renderRow(table.columns, cells, record === undefined ? undefined : { flag: record, site }))
+    lines.push(renderRow(table.columns, cells, record === undefined ? undefined : { flag: record, view }))
   }
   if (lines.length === 0) return empty === undefined ? html`` : html`<p>${empty}</p>\n`
   // The sums of a table that is cut would be those of its first rows.
@@ -44,10 +44,10 @@ async function renderTable(table: TableData, site: Site): Promise<Html> {
 ${lines}</tbody>
 </table>
 </div>
-${isCut ? html`<p class="note">Only the first ${site.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
+${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
 
-type RowOf = { flag: string; site: Site } | undefined
+type RowOf = { flag: string; view: OperatorView } | undefined
 
 function renderRow(columns: readonly string[], cells: Readonly<Record<string, Cell | undefined>>, of: RowOf): Html {
   const [first = ''] = columns
@@ -57,7 +57,7 @@ function renderRow(columns: readonly string[], cells: Readonly<Record<string, Ce
     const isNumber = typeof cell === 'number' || cell instanceof Money
     const address = of && column === first ? addressOfRecord(of.flag, id) : undefined
     return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, address)}</td>`
-  })}${of && html`<td>${changesOf(of.site, of.flag, id).map(({ command, address }) => html`<a href="${address}">${command.summary}</a> `)}</td>`}</tr>\n`
+  })}${of && html`<td>${changesOf(of.view, of.flag, id).map(({ command, address }) => html`<a href="${address}">${command.summary}</a> `)}</td>`}</tr>\n`
 }
 
 /** Returns the text of a cell, as a link if the cell identifies a record with a page. */
@@ -67,4 +67,5 @@ function linked(column: string, cell: Cell | undefined, address?: string): Html 
 }
 
 /** Formats the name of a field in words: `merchantOrderId` becomes `merchant order id`. */
-const inWords = (name: string) => name.replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`).replaceAll('_', ' ')
+const inWords = (name: string) =>
+  name.replace(/(?<=[a-z])[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`).replaceAll('_', ' ')

@@ -3,7 +3,7 @@ import type { Output } from '../cli/output.ts'
 import type { OperatorKey } from './operator-keys.ts'
 
 /** The part of the console that one operator may use. */
-export type Site = {
+export type OperatorView = {
   operator: OperatorKey
   /** The commands that the console offers and the operator's key has the right to run. */
   commands: readonly Command[]
@@ -18,8 +18,8 @@ export type Site = {
   run: (command: Command, args: string[], auditId?: string) => Promise<Output>
 }
 
-/** Fields of a query string or a form, by flag. */
-export type Fields = Readonly<Record<string, unknown>>
+/** PageFields of a query string or a form, by flag. */
+export type PageFields = Readonly<Record<string, unknown>>
 
 /** Flags that the console never sets: the operator is the one who signed in, and the format is a page. */
 const OWN_FLAGS = ['by', 'csv', 'for']
@@ -38,7 +38,7 @@ export const addressOf = (command: string, fields: Record<string, string>) =>
  * Returns the arguments of the command line for the fields that are flags of the command. Ignores all other fields, and
  * the argument after the command's name, because it may name a file of this machine.
  */
-export function toArguments(command: Command, fields: Fields): string[] {
+export function toArguments(command: Command, fields: PageFields): string[] {
   return flagsOf(command).flatMap((flag) => {
     const values = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
     return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
@@ -88,7 +88,7 @@ export function addressOfRecord(flag: string, id: string): string | undefined {
 export const addressOfColumn = (column: string, id: string) => addressOfRecord(FLAG_OF_COLUMN[column] ?? '', id)
 
 /** Returns the changes that accept the flag, with the addresses of their forms. */
-export const changesOf = ({ commands, here }: Site, flag: string, id: string) =>
+export const changesOf = ({ commands, here }: OperatorView, flag: string, id: string) =>
   commands
     .filter(({ console, flags }) => console === 'act' && flags.includes(flag))
     .map((command) => ({ command, address: addressOf(command.name, { [flag]: id, back: here }) }))

@@ -1,0 +1,162 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
+import { opsOn } from '../support/ops.ts'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+
+let service: TestService
+let site: TestConsole
+let key: Key
+let reader: Key
+const { json } = opsOn(() => service.databaseUrl)
+
+beforeAll(async () => {
+  service = await startService()
+  site = await createTestConsole(service)
+  key = await newOperatorKey(service.db)
+  reader = await newOperatorKey(service.db, ['read'])
+})
+
+type Order = { mid: string; orderId: string; number: string; utr: string }
+
+async function paidOrder(number = unique('shop-')): Promise<Order> {
+  const merchant = await newMerchant(service.db)
+  const fields = intentFields(merchant.mid, { amount: '1500', order_id: number })
+  const { orderId } = (await post(service.app, CREATE, fields, merchant.key)).body.data
+  const utr = newUtr()
+  await notify(service, notification(orderId, { amount: 1500, UTR: utr }))
+  return { mid: merchant.mid, orderId, number, utr }
+}
+
+const inGroups = (utr: string) => `UPI Ref. no ${utr.replace(/(\d{4})(?=\d)/g, '$1 ')}`
+const search = (text: string) => site.get(`/search?${new URLSearchParams({ q: text })}`, key)
+const orderPage = (orderId: string) => `payments-show?order-id=${orderId}`
+
+/** The text of a page, without markup. */
+const textOf = (body: string) =>
+  body
+    .replace(/<style[\s\S]*?<\/style>|<[^>]+>/g, ' ')
+    .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code))
+    .replace(/\s+/g, ' ')
+
+describe('search', () => {
+  it('search opens the order of a UTR with spaces, an order number, an orderId, a refundId and an exception', async () => {
+    const { orderId, number, utr } = await paidOrder()
+    const refund = await json('refunds', 'create', '--order-id', orderId, '--amount', '1', '--note', 'One cup')
+    await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
+    const [exception] = (await json('payments', 'show', '--order-id', orderId)).exceptions
+    for (const text of [inGroups(utr), number, orderId, ` ${refund.refundId} `, exception.id]) {
+      const { status, headers } = await search(text)
+      expect([text, status, headers.location]).toEqual([text, 303, orderPage(orderId)])
+    }
+  })
+
+  it('search lists the orders of several merchants with the same order number, each with a link', async () => {
+    const number = unique('shop-')
+    const orders = [await paidOrder(number), await paidOrder(number)]
+    const { status, body } = await search(number)
+    expect(status).toBe(200)
+    for (const { orderId } of orders) expect(body).toContain(`href="${orderPage(orderId)}"`)
+  })
+
+  it('search shows the exception of an unknown order, and says so if it finds nothing', async () => {
+    const utr = newUtr()
+    await notify(service, notification('0'.repeat(32), { UTR: utr }))
+    const { status, body } = await search(utr)
+    expect([status, textOf(body)]).toEqual([200, expect.stringContaining('unknown order')])
+    expect(textOf((await search('no such order')).body)).toContain('Nothing was found')
+  })
+})
+
+describe('a refund in the console', () => {
+  it('an operator finds an order by its UTR, confirms a refund of the rest, and returns to the order', async () => {
+    const { orderId, utr } = await paidOrder()
+    await json('refunds', 'create', '--order-id', orderId, '--amount', '500.50', '--note', 'One cup')
+    const order = await site.get(`/${(await search(inGroups(utr))).headers.location}`, key)
+    expect(textOf(order.body)).toMatch(/Order of ₹1,500 .*SUCCESS.* refundable ₹999\.50 /)
+    // The form is filled in with the amount that can still be refunded.
+    expect(order.body).toMatch(/name="amount" value="999\.50"/)
+    const fields = { ...order.fields, amount: '999.50', note: 'Sold out' }
+    const confirmation = await site.post('/refunds-create', fields, key)
+    expect(textOf(confirmation.body)).toMatch(/order id .* amount 999\.50 note Sold out .* refundable 999\.50/)
+    const done = await site.post('/refunds-create', confirmation.fields, key)
+    expect([done.status, done.headers.location]).toEqual([303, orderPage(orderId)])
+    const { refunds, refundable } = await json('payments', 'show', '--order-id', orderId)
+    expect([refunds[1], refundable]).toMatchObject([{ amount: 999.5, txnStatus: 'PENDING' }, 0])
+    const after = await site.get(`/${orderPage(orderId)}`, key)
+    expect(after.body).toContain(`href="refunds-show?refund=${refunds[1].refundId}"`)
+    expect(after.body).not.toContain('action="refunds-create"')
+    const [entry] = (await json('audit')).slice(-1)
+    expect(entry).toMatchObject({
+      person: 'asha',
+      command: 'refunds create',
+      arguments: { orderId, amount: '999.50', note: 'withheld' },
+      outcome: 'done',
+      detail: { refundId: refunds[1].refundId },
+    })
+  })
+
+  it('the console rejects a refund with the error of the command, and stores the error in the audit', async () => {
+    const { orderId } = await paidOrder()
+    const fields = { 'order-id': orderId, amount: '1500.01', note: 'Sold out' }
+    const { fields: signed } = await site.post('/refunds-create', fields, key)
+    const { status, body } = await site.post('/refunds-create', signed, key)
+    expect([status, textOf(body)]).toEqual([400, expect.stringContaining('exceeds the unrefunded rest')])
+    expect((await json('audit')).at(-1)).toMatchObject({ command: 'refunds create', outcome: 'failed' })
+    const invalid = await site.post('/refunds-create', { ...fields, amount: 'ten' }, key)
+    expect([invalid.status, textOf(invalid.body)]).toEqual([400, expect.stringContaining('--amount must be')])
+  })
+
+  it('a double payment is refunded from its row on the page of the order', async () => {
+    const { orderId } = await paidOrder()
+    await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
+    const order = await site.get(`/${orderPage(orderId)}`, key)
+    const [, href = ''] = /href="(refunds-create\?exception=[^"]+)"/.exec(order.body) ?? []
+    const form = await site.get(`/${href.replaceAll('&#38;', '&')}`, key)
+    const { fields } = await site.post('/refunds-create', form.fields, key)
+    expect((await site.post('/refunds-create', fields, key)).headers.location).toBe(orderPage(orderId))
+    expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
+  })
+})
+
+describe('pages', () => {
+  it('a key with the right read sees every list and no change', async () => {
+    const { orderId } = await paidOrder()
+    await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
+    const start = await site.get('/', reader)
+    const lists = [...start.body.matchAll(/<li><a href="([^"]+)"/g)].map(([, path]) => path as string)
+    expect(lists).toContain('refunds-list')
+    for (const path of [...lists, orderPage(orderId), `search?q=${orderId.slice(1)}`]) {
+      const { status, body } = await site.get(`/${path}`, reader)
+      expect([path, status]).toEqual([path, 200])
+      expect(body).not.toMatch(/method="post"|refunds-create/)
+    }
+  })
+
+  it('a list has its filters in the query string, and shows the same rows as its command', async () => {
+    const { mid, orderId } = await paidOrder()
+    const refund = await json('refunds', 'create', '--order-id', orderId, '--amount', '1234', '--note', 'One cup')
+    const { body } = await site.get(`/refunds-list?open=on&mid=${mid}`, key)
+    expect(body).toMatch(/name="open" value="on" checked/)
+    expect(textOf(body)).toMatch(new RegExp(`${refund.refundId} .* ${mid} ${orderId} direct ₹1,234 PENDING`))
+    expect(textOf(body)).toContain(`ops refunds list --open --mid=${mid}`)
+    expect(textOf((await site.get(`/refunds-list?mid=${unique('M')}`, key)).body)).toContain('No refunds.')
+  })
+
+  it('a page shows no customer data, as its command', async () => {
+    const { orderId } = await paidOrder()
+    const { customer_name, customer_email, customer_mobile } = intentFields('any', {})
+    for (const { body } of [await site.get(`/${orderPage(orderId)}`, key), await search(orderId)]) {
+      for (const value of [customer_name, customer_email, customer_mobile]) expect(body).not.toContain(value)
+    }
+  })
+})

@@ -1,0 +1,253 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { pageName } from '../../src/operator/console/view.ts'
+import { newUtr } from '../support/acquirer.ts'
+import { createTestConsole, newOperatorKey, SAME_ORIGIN, type TestConsole } from '../support/console.ts'
+import { runOps } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
+import { basic, type Key, LIST, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let site: TestConsole
+let now = new Date()
+const key: Record<'act' | 'read' | 'expired' | 'revoked', Key> = {} as never
+
+/** The state of which a rejected request must change nothing. */
+let orderId: string
+
+beforeAll(async () => {
+  service = await startService()
+  site = await createTestConsole(service, () => now)
+  key.act = await newOperatorKey(service.db)
+  key.read = await newOperatorKey(service.db, ['read'])
+  key.expired = await newOperatorKey(service.db, undefined, { expiresOn: '2026-01-01' })
+  key.revoked = await newOperatorKey(service.db)
+  await runOps(service.databaseUrl, ['keys', 'revoke', '--public-key', key.revoked.publicKey])
+})
+beforeEach(async () => {
+  now = new Date()
+  const { mid } = await newMerchant(service.db)
+  orderId = await storePaidOrder(service.db, { mid, utr: newUtr(), paidAt: new Date() })
+})
+
+/** The fields of a valid change for each command that the console offers. A new command needs an entry. */
+const CHANGES: Record<string, () => Record<string, string>> = {
+  'refunds create': () => ({ 'order-id': orderId, amount: '80', note: 'One cup was cold' }),
+}
+const OFFERED = COMMANDS.filter(({ console }) => console !== undefined)
+const ACTS = OFFERED.filter(({ console }) => console === 'act').map(({ name }) => [name, `/${pageName(name)}`] as const)
+
+const ONLY_ON_THE_COMMAND_LINE =
+  /^(keys|merchants|partners|accounts|webhooks (?!deliveries|resend|list)|(settlements|statements|payments) layout|bank-holidays|payments forget|migrate|database|console)/
+
+async function changesStored(): Promise<unknown> {
+  const { rows } = await service.db.query(
+    `select (select count(*) from audit_commands) as commands, (select count(*) from refunds) as refunds,
+            (select count(*) from payment_resolutions) as resolutions`,
+  )
+  return rows[0]
+}
+
+/** Expects that `request` is rejected with `status` and changes nothing. */
+async function expectRejected(status: number, request: () => Promise<{ status: number }>) {
+  const before = await changesStored()
+  expect((await request()).status).toBe(status)
+  expect(await changesStored()).toEqual(before)
+}
+
+describe('the commands that the console offers', () => {
+  it('the console offers a command that changes data with the right act, and any other with the right read', () => {
+    expect(OFFERED.filter(({ console, changes }) => console !== (changes ? 'act' : 'read'))).toEqual([])
+    expect(Object.keys(CHANGES).sort()).toEqual(ACTS.map(([name]) => name).sort())
+  })
+
+  it('the console offers no command for keys, tenants, secrets, layouts, holidays, erasure and the database', () => {
+    expect(OFFERED.map(({ name }) => name).filter((name) => ONLY_ON_THE_COMMAND_LINE.test(name))).toEqual([])
+  })
+
+  it.each(COMMANDS.filter(({ console }) => console === undefined).map(({ name }) => [name]))(
+    'the console does not offer ops %s, which does not state that it is offered',
+    async (name) => {
+      await expectRejected(404, () => site.get(`/${pageName(name)}`, key.act))
+      await expectRejected(404, () => site.post(`/${pageName(name)}`, {}, key.act))
+    },
+  )
+})
+
+describe.each(ACTS)('a change by %s', (name, path) => {
+  const fields = () => CHANGES[name]?.() ?? {}
+  const confirm = async (sender = key.act) => (await site.post(path, fields(), sender)).fields
+
+  it('a change is made once the operator confirms it, and not by the form before', async () => {
+    const before = await changesStored()
+    const first = await site.post(path, fields(), key.act)
+    expect(first.status).toBe(200)
+    expect(await changesStored()).toEqual(before)
+    expect((await site.post(path, first.fields, key.act)).status).toBe(303)
+    expect(await changesStored()).not.toEqual(before)
+    const { rows } = await service.db.query(
+      `select c.person, c.command, o.outcome from audit_commands c join audit_outcomes o using (audit_id) order by begun_at desc limit 1`,
+    )
+    expect(rows).toEqual([{ person: 'asha', command: name, outcome: 'done' }])
+  })
+
+  it.each([
+    ['another origin', { origin: 'https://evil.example' }],
+    ['another origin of the same site', { origin: 'http://localhost:9999', 'sec-fetch-site': 'same-site' }],
+    ['a page without an origin', { origin: 'null' }],
+    ['another site', { 'sec-fetch-site': 'cross-site' }],
+    ['a bookmark', { 'sec-fetch-site': 'none' }],
+    ['a program without these headers', {}],
+  ])('a POST from %s changes nothing', async (_name, headers) => {
+    const signed = await confirm()
+    await expectRejected(403, () => site.post(path, fields(), key.act, headers as Record<string, string>))
+    await expectRejected(403, () => site.post(path, signed, key.act, headers as Record<string, string>))
+  })
+
+  it('a POST from the same origin is accepted by either header', async () => {
+    for (const headers of [SAME_ORIGIN, { origin: 'https://localhost:3002' }, { 'sec-fetch-site': 'same-origin' }]) {
+      expect((await site.post(path, fields(), key.act, headers)).status).toBe(200)
+    }
+  })
+
+  it('a POST without a key, or with a wrong, expired or revoked key, or a key of a merchant, changes nothing', async () => {
+    const signed = await confirm()
+    const wrong = { ...key.act, secretKey: key.read.secretKey }
+    const merchant = (await newMerchant(service.db)).key
+    for (const sender of [undefined, wrong, key.expired, key.revoked, merchant]) {
+      await expectRejected(401, () => site.post(path, fields(), sender))
+      await expectRejected(401, () => site.post(path, signed, sender))
+    }
+  })
+
+  it('a POST with a key that has the right read only changes nothing', async () => {
+    const signed = await confirm()
+    await expectRejected(403, () => site.get(path, key.read))
+    await expectRejected(403, () => site.post(path, fields(), key.read))
+    await expectRejected(403, () => site.post(path, signed, key.read))
+  })
+
+  it('a confirmation of another operator changes nothing', async () => {
+    const signed = await confirm(await newOperatorKey(service.db, undefined, { operator: 'meera' }))
+    await expectRejected(403, () => site.post(path, signed, key.act))
+  })
+
+  it('a confirmation that is sent again changes nothing', async () => {
+    const signed = await confirm()
+    const both = await Promise.all([site.post(path, signed, key.act), site.post(path, signed, key.act)])
+    expect(both.map(({ status }) => status).sort()).toEqual([303, 400])
+    await expectRejected(400, () => site.post(path, signed, key.act))
+    // Another console process does not know the key of the confirmation.
+    await expectRejected(403, async () => (await createTestConsole(service)).post(path, signed, key.act))
+  })
+
+  it('a confirmation is valid for 15 minutes', async () => {
+    const signed = await confirm()
+    now = new Date(now.getTime() + 15 * 60_000 + 1)
+    await expectRejected(403, () => site.post(path, signed, key.act))
+    now = new Date(now.getTime() - 1)
+    expect((await site.post(path, signed, key.act)).status).toBe(303)
+  })
+
+  it('a confirmation with changed arguments changes nothing', async () => {
+    const signed = await confirm()
+    const pending = JSON.parse(signed.change as string)
+    for (const altered of [
+      { ...pending, args: [...pending.args, '--yes'] },
+      { ...pending, shownAt: pending.shownAt + 1 },
+      { ...pending, nonce: 'another' },
+      { ...pending, back: 'https://evil.example' },
+    ]) {
+      await expectRejected(403, () => site.post(path, { ...signed, change: JSON.stringify(altered) }, key.act))
+    }
+    const { change = '', mac = '' } = signed
+    for (const wrong of ['', mac.slice(2), mac.replace(/^../, (byte) => (byte === '00' ? '01' : '00')), `${mac}00`]) {
+      await expectRejected(403, () => site.post(path, { change, mac: wrong }, key.act))
+    }
+    for (const [, other] of ACTS.filter(([, one]) => one !== path)) {
+      await expectRejected(403, () => site.post(other, signed, key.act))
+    }
+  })
+
+  it('a GET changes nothing', async () => {
+    const signed = await confirm()
+    const before = await changesStored()
+    for (const query of [fields(), signed]) {
+      expect((await site.get(`${path}?${new URLSearchParams(query)}`, key.act)).status).toBe(200)
+    }
+    expect(await changesStored()).toEqual(before)
+  })
+})
+
+describe('sign-in', () => {
+  it('every path requires an operator’s key, and 401 names the Basic scheme', async () => {
+    for (const path of ['/', '/search?q=1', '/payments-find', '/refunds-list', '/console.css', '/nothing']) {
+      const { status, headers, body } = await site.get(path)
+      expect([path, status, headers['www-authenticate']]).toEqual([path, 401, expect.stringMatching(/^Basic realm=/)])
+      expect(body).not.toMatch(/refunds|asha/i)
+    }
+  })
+
+  it('an operator’s key is 401 at /v1', async () => {
+    const response = await post(service.app, LIST, { pid: 'P1' }, key.act)
+    expect(response.status).toBe(401)
+  })
+
+  it('the console limits wrong secrets per key, and a valid key still signs in', async () => {
+    const other = await newOperatorKey(service.db)
+    const wrong = { ...other, secretKey: 'sk_wrong' }
+    const statuses: number[] = []
+    for (let i = 0; i < 21; i++) statuses.push((await site.get('/', wrong)).status)
+    expect(statuses).toEqual([...Array(20).fill(401), 429])
+    expect((await site.get('/', other)).status).toBe(200)
+  })
+
+  it('the console accepts only local names from its own machine, and hosts in CONSOLE_ALLOWED_HOSTS', async () => {
+    for (const host of ['evil.example', 'localhost.evil.example', '10.0.0.7:3002']) {
+      await expectRejected(403, () => site.get('/', key.act, { host }))
+    }
+    const remoteAddress = '10.0.0.9'
+    const headers = { host: 'localhost:3002', authorization: basic(key.act) }
+    expect((await site.app.inject({ method: 'GET', url: '/', headers, remoteAddress })).statusCode).toBe(403)
+    const allowed = await createTestConsole(service, undefined, { CONSOLE_ALLOWED_HOSTS: 'console.example' })
+    expect((await allowed.get('/', key.act, { host: 'console.example' })).status).toBe(200)
+  })
+})
+
+describe('responses', () => {
+  it('no page allows a script, sets a cookie or sends its address to another site', async () => {
+    const paths = ['/', '/search?q=1', `/payments-show?order-id=${orderId}`, '/payments-show?order-id=1', '/nothing']
+    for (const path of paths) {
+      const { headers, body } = await site.get(path, key.act)
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self'; img-src data:;/)
+      expect(headers['content-security-policy']).not.toMatch(/script|unsafe/)
+      expect(headers).toMatchObject({ 'referrer-policy': 'same-origin', 'cache-control': 'no-store' })
+      expect(headers['set-cookie']).toBeUndefined()
+      expect(body).not.toMatch(/<script| style=| on\w+=/)
+    }
+  })
+
+  it('a page escapes what it shows, and ignores flags that it must not set', async () => {
+    const { body } = await site.get(`/search?q=${encodeURIComponent('"><script>')}`, key.act)
+    expect(body).not.toContain('<script>')
+    const shown = await site.get(`/payments-show?order-id=${orderId}&by=meera&json=on&csv=on&file=/etc/passwd`, key.act)
+    expect(shown.status).toBe(200)
+  })
+
+  it('a change returns only to a page of the console', async () => {
+    for (const back of ['https://evil.example', '//evil.example', '/\\evil.example', 'refunds-create', 'nothing?x']) {
+      const fields = { 'order-id': orderId, amount: '1', note: 'One cup', back }
+      const signed = await site.post('/refunds-create', fields, key.act)
+      expect((await site.post('/refunds-create', signed.fields, key.act)).headers.location).toBe('.')
+    }
+  })
+})
+
+it('ops console exits with 1 and prints the command that creates a key, if no operator has a valid key', async () => {
+  await service.db.query('update operator_keys set revoked_at = now()')
+  expect(await runOps(service.databaseUrl, ['console'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'ops: no operator has a valid key: create one with ops keys create --operator NAME --rights read,act\n',
+  })
+})

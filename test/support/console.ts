@@ -1,0 +1,71 @@
+import { PassThrough, Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { readDatabaseConfig } from '../../src/config.ts'
+import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { createConsole } from '../../src/operator/console/app.ts'
+import { type ConsoleRight, createOperatorKeys } from '../../src/operator/console/operator-keys.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
+import { stopAtEnd } from './at-end.ts'
+import { basic, type Key } from './tenants.ts'
+
+type Fields = Record<string, string>
+type Headers = Record<string, string>
+
+/** A page of the console. `fields` are the hidden fields of its last form. */
+export type ConsolePage = { status: number; headers: Record<string, unknown>; body: string; fields: Fields }
+
+export type TestConsole = {
+  app: FastifyInstance
+  get: (path: string, key?: Key, headers?: Headers) => Promise<ConsolePage>
+  /** Sends a form as a page of the console does, unless `headers` say otherwise. */
+  post: (path: string, fields: Fields, key?: Key, headers?: Headers) => Promise<ConsolePage>
+}
+
+export const SAME_ORIGIN = { origin: 'http://localhost:3002' }
+
+/** Creates the console on a database, without a port. */
+export async function createTestConsole(
+  { databaseUrl, db }: { databaseUrl: string; db: Database },
+  now: () => Date = () => new Date(),
+  settings: Record<string, string> = {},
+): Promise<TestConsole> {
+  const config = readDatabaseConfig({ DATABASE_URL: databaseUrl, ...settings })
+  const terminal = { stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() }
+  const context = { config, db, sleep: async () => undefined, terminal }
+  const app = await createConsole({ commands: COMMANDS, context, now, limits: LIMITS })
+  stopAtEnd(() => app.close())
+  async function send(method: 'GET' | 'POST', url: string, headers: Headers, payload = ''): Promise<ConsolePage> {
+    const response = await app.inject({ method, url, headers: { host: 'localhost:3002', ...headers }, payload })
+    const { statusCode: status, body } = response
+    const form = body.split('<form class="change"').at(-1) ?? ''
+    const hidden = form.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)
+    const fields = Object.fromEntries([...hidden].map(([, name, value = '']) => [name, unescaped(value)]))
+    return { status, headers: response.headers, body, fields }
+  }
+  return {
+    app,
+    get: (path, key, headers = {}) => send('GET', path, { ...signIn(key), ...headers }),
+    post: (path, fields, key, headers = SAME_ORIGIN) => {
+      const type = { 'content-type': 'application/x-www-form-urlencoded' }
+      return send('POST', path, { ...signIn(key), ...type, ...headers }, String(new URLSearchParams(fields)))
+    },
+  }
+}
+
+const signIn = (key?: Key): Headers => (key ? { authorization: basic(key) } : {})
+
+const unescaped = (value: string) => value.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code))
+
+/** Creates an operator's key for the console. */
+export async function newOperatorKey(
+  db: Database,
+  rights: readonly ConsoleRight[] = ['read', 'act'],
+  { operator = 'asha', expiresOn }: { operator?: string; expiresOn?: string } = {},
+): Promise<Key> {
+  const { publicKey, secretKey } = mintKeyPair()
+  const key = { publicKey, secretHash: hashSecret(secretKey), operator, label: null, rights, now: new Date() }
+  await createOperatorKeys(db).add({ ...key, expiresOn })
+  return { publicKey, secretKey }
+}
