@@ -38,7 +38,7 @@ export const GUIDES = {
     title: 'Operator manual',
     summary: 'Install, run and upgrade the service; settlements, reconciliation and incidents.',
     groups: {
-      Start: ['first-day', 'sandbox', 'commands', 'routine'],
+      Start: ['first-day', 'sandbox', 'commands', 'console', 'routine'],
       Install: ['install', 'install-without-docker', 'proxy'],
       Merchants: ['merchants', 'keys'],
       Acquirers: ['acquirers', 'acquirer-accounts', 'fees'],

@@ -87,7 +87,7 @@ describe('a refund in the console', () => {
     expect(order.body).toMatch(/name="amount" value="999\.50"/)
     const fields = { ...order.fields, amount: '999.50', note: 'Sold out' }
     const confirmation = await site.post('/refunds-create', fields, key)
-    expect(textOf(confirmation.body)).toMatch(/order id .* amount 999\.50 note Sold out .* refundable 999\.50/)
+    expect(textOf(confirmation.body)).toMatch(/order id .* amount 999\.50 note Sold out .* refundable ₹999\.50 /)
     const done = await site.post('/refunds-create', confirmation.fields, key)
     expect([done.status, done.headers.location]).toEqual([303, orderPage(orderId)])
     const { refunds, refundable } = await json('payments', 'show', '--order-id', orderId)
