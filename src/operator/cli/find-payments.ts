@@ -148,8 +148,8 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   amount: new Money(history.amount, true),
   refundable: new Money(history.refundable, true),
   exceptions: exceptionTable(history.exceptions),
-  settlements: settlementTable(history.settlements),
-  refunds: refundTable(history.refunds),
+  settlements: settlementTable(history.settlements, 'Settlements'),
+  refunds: refundTable(history.refunds, { title: 'Refunds' }),
   steps: table('at, by, what', stepsOf(history, now)),
 })
 

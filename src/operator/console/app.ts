@@ -14,15 +14,15 @@ import { CommandError, explain } from '../cli/errors.ts'
 import { printNote, toOutput } from '../cli/output.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
-import { confirmationForm, pageOf, STYLE_SHEET } from './layout.ts'
+import { pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { figuresOf, formPage, readPage, search } from './pages.ts'
-import { addressOf, type OperatorView, type PageFields, pageName, toArguments } from './view.ts'
+import { confirmationPage, formPage, readPage, search } from './pages.ts'
+import { addressOf, type OperatorView, type PageFields, pageName } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The key with which the operator signed in; undefined before the key is checked. */
-    operator: OperatorKey | undefined
+    /** What the operator may see and change; undefined before the operator's key is checked. */
+    view: OperatorView | undefined
   }
 }
 
@@ -67,33 +67,33 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
   const app = createOperatorApp(limits)
-  await protect(app, dependencies)
+  await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
 
   app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
 
   app.get('/', async (request) => {
     const body = html`<p>Search for a payment by any of its identifiers, or open a list.</p>\n`
-    return pageOf({ title: 'Operator console', body, view: viewOf(request) })
+    return pageOf({ title: 'Operator console', body, view: request.view })
   })
 
   app.get('/search', async (request, reply) => {
     const text = String((request.query as PageFields).q ?? '').trim()
-    const view = viewOf(request)
-    const { orderId, body } = await search(text, view)
+    const { view } = request
+    const { orderId, body } = await search(text, view as OperatorView)
     if (orderId !== undefined) return reply.redirect(addressOf('payments show', { 'order-id': orderId }), 303)
     return pageOf({ title: 'Search', body, view, text })
   })
 
   app.get('/:page', async (request) => {
-    const [command, view] = [commandOf(request), viewOf(request)]
+    const { command, view } = commandOf(request)
     const page = command.changes ? formPage : readPage
     return pageOf({ ...(await page(command, request.query as PageFields, view)), view })
   })
 
   app.post('/:page', async (request, reply) => {
-    const [command, view] = [commandOf(request), viewOf(request)]
-    const { publicKey, operator } = view.operator
+    const { command, view } = commandOf(request)
+    const { publicKey } = view.operator
     const { change, mac, ...fields } = (request.body ?? {}) as PageFields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
@@ -102,54 +102,52 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
-    const args = toArguments(command, fields)
-    command.prepare(args)
-    const { back, body: figures } = await figuresOf(command, fields, view)
-    const pending = { command: command.name, args, back, publicKey, shownAt: now().getTime(), nonce: randomUUID() }
-    const form = confirmationForm(command, confirmations.sign(pending), back)
-    const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${operator}.</p>\n${form}${figures}`
-    return pageOf({ title: `${command.summary}?`, body, view })
+    const page = await confirmationPage(command, fields, view, (pending) =>
+      confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
+    )
+    return pageOf({ ...page, view })
   })
   return app
 
-  function viewOf(request: FastifyRequest): OperatorView {
-    const operator = request.operator as OperatorKey
+  function viewOf(operator: OperatorKey, here: string): OperatorView {
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: OperatorView['run'] = async (command, args, auditId = randomUUID()) =>
-      toOutput(
-        await command
-          .prepare(args)
-          .run({ ...context, ...unattended(), now: now(), person: operator.operator, auditId }),
-      )
-    return { operator, commands: allowed, here: request.url.slice(1), rows, run }
+    const run: OperatorView['run'] = async (command, args, auditId = randomUUID()) => {
+      const given = { ...context, ...unattended(), now: now(), person: operator.operator, auditId }
+      return toOutput(await command.prepare(args).run(given))
+    }
+    return { operator, commands: allowed, here, rows, run }
   }
 
-  function commandOf(request: FastifyRequest): Command {
-    const command = offered.get((request.params as { page: string }).page)
+  function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {
+    const command = offered.get((params as { page: string }).page)
     if (command === undefined) throw unknownPage()
-    if (!viewOf(request).commands.includes(command)) throw new RejectedRequest(403, LACKS_ACT)
-    return command
+    if (!view?.commands.includes(command)) throw new RejectedRequest(403, LACKS_ACT)
+    return { command, view }
   }
 }
 
 /** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */
-async function protect(app: FastifyInstance, { context, now, limits }: Dependencies) {
+async function protect(
+  app: FastifyInstance,
+  { context, now, limits }: Dependencies,
+  viewOf: (operator: OperatorKey, here: string) => OperatorView,
+) {
   const { config, db, terminal } = context
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
   app.decorateRequest('publicKey', undefined)
-  app.decorateRequest('operator', undefined)
+  app.decorateRequest('view', undefined)
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
     if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
-    const text = request.operator === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
+    const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
     const details = error instanceof CommandError ? error.details : []
     const body = html`<p class="error">${text}</p>\n${details.map((line) => html`<p>${line}</p>\n`)}`
     return reply
       .code(status)
       .headers(HEADERS)
-      .send(pageOf({ title: 'The request failed', body }))
+      .send(pageOf({ title: 'The request failed', body, view: request.view }))
   })
   app.setNotFoundHandler(() => {
     throw unknownPage()
@@ -162,7 +160,7 @@ async function protect(app: FastifyInstance, { context, now, limits }: Dependenc
     rates: limits.rates,
     findKey: (publicKey) => findKey(publicKey),
     accept(key, request) {
-      request.operator = key
+      request.view = viewOf(key, request.url.slice(1))
       return undefined
     },
   })

@@ -1,10 +1,13 @@
+import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { toDecimalText } from '../../platform/money.ts'
+import { toDecimalText, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
+import type { Command } from '../cli/command.ts'
+import type { TableData } from '../cli/data.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
 import { cellText } from '../cli/write-text.ts'
 import { changeForm } from './layout.ts'
-import { fieldList, renderData } from './render.ts'
+import { changeLinks, fieldList, renderData } from './render.ts'
 import { changesOf, type OperatorView } from './view.ts'
 
 /** Returns the title and the page of an order, from the fields of `ops payments show`. */
@@ -13,12 +16,10 @@ export async function orderPage(order: ShownPayment, view: OperatorView): Promis
   const body = html`<p><span class="status ${status}">${status}</span> <span class="quiet">${merchantOrderId} · ${mid} · ${toIstTime(createdAt)}</span></p>
 ${actions(order, view)}<div class="columns">
 <div>
-${await renderData(exceptions, view)}<h2>What happened</h2>
+${openExceptions(exceptions, view)}<h2>What happened</h2>
 <ol class="timeline">
 ${[...(steps.rows as Iterable<{ at: Date; by: string | null; what: string }>)].map(({ at, by, what }) => html`<li><span>${cellText(what)}${by === null ? undefined : html` <span class="quiet">by ${cellText(by)}</span>`}</span> <small class="quiet">${toIstTime(at)}</small></li>\n`)}</ol>
-<h2>Refunds</h2>
-${await renderData(refunds, view)}<h2>Settlements</h2>
-${await renderData(settlements, view)}</div>
+${await renderData(refunds, view)}${await renderData(settlements, view)}</div>
 <div>
 <section class="card"><h2>Money</h2>
 ${fieldList({ amount: order.amount, refundable: order.refundable })}</section>
@@ -30,12 +31,29 @@ ${fieldList({ 'order number': merchantOrderId, orderId, UTR: order.utr, 'bank re
   return { title: `Order of ${cellText(order.amount)}`, body }
 }
 
+/** Returns the open exceptions, each with links to the changes that resolve it. */
+const openExceptions = ({ rows }: TableData, view: OperatorView): Html[] =>
+  [...(rows as Iterable<PaymentException>)]
+    .filter(({ resolution }) => resolution === null)
+    .map(
+      ({
+        id,
+        kind,
+        amount,
+        utr,
+        receivedAt,
+      }) => html`<section class="note"><h2>${kind}${amount === null ? undefined : ` of ${toIndianText(amount)}`}</h2>
+<p>UTR ${cellText(utr)}, received ${toIstTime(receivedAt)}</p>
+<p>${changeLinks(changesOf(view, 'exception'), { exception: id }, view)}</p></section>\n`,
+    )
+
 /** Returns the form of a refund, filled in with the amount that can still be refunded, and links to all other changes. */
 function actions({ orderId, refundable }: ShownPayment, view: OperatorView): Html {
-  const all = changesOf(view, 'order-id', orderId)
-  const refund = all.find(({ command }) => command.name === 'refunds create' && refundable.paise > 0)?.command
-  const others = all.filter(({ command }) => command.name !== 'refunds create')
-  const links = others.map(({ command, address }) => html`<a class="button" href="${address}">${command.summary}</a> `)
+  const changes = changesOf(view, 'order-id')
+  const isRefund = ({ name }: Command) => name === 'refunds create'
+  const refund = refundable.paise > 0 ? changes.find(isRefund) : undefined
+  const others = changes.filter((command) => !isRefund(command))
   const fields = { 'order-id': orderId, amount: toDecimalText(refundable.paise) }
-  return html`${refund && changeForm(refund, fields, { back: view.here, send: 'Refund…' })}${links.length > 0 ? html`<p>${links}</p>\n` : undefined}`
+  return html`${refund && changeForm(refund, fields, { back: view.here, send: 'Refund…' })}<p>${changeLinks(others, { 'order-id': orderId }, view)}</p>
+`
 }

@@ -3,7 +3,8 @@ import type { Command } from '../cli/command.ts'
 import { RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
-import { changeForm, filterForm, type Page, sameCommand } from './layout.ts'
+import type { PendingChange } from './confirmations.ts'
+import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { fieldList, renderData } from './render.ts'
 import {
@@ -41,17 +42,22 @@ export function formPage(command: Command, fields: PageFields, view: OperatorVie
   return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
 }
 
-/** Returns the figures that an operator confirms: the arguments of the change, and the record as it is before. */
-export async function figuresOf(
+/** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
+export async function confirmationPage(
   command: Command,
   fields: PageFields,
   view: OperatorView,
-): Promise<{ back: string; body: Html }> {
-  const { page, before } = pageBefore(fields, view)
+  sign: (change: Pick<PendingChange, 'command' | 'args' | 'back'>) => Record<string, string>,
+): Promise<Shown> {
+  const { page: back, before } = pageBefore(fields, view)
   const args = toArguments(command, fields)
+  command.prepare(args)
   const record = before && (await view.run(before.command, before.args)).data
-  const body = html`${fieldList(Object.fromEntries(args.map(toField)))}${record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`}${sameCommand(commandLine(command, args))}`
-  return { back: page, body }
+  const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
+${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
+  record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`
+}${sameCommand(commandLine(command, args))}`
+  return { title: `${command.summary}?`, body }
 }
 
 /** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */

@@ -1,8 +1,9 @@
 import { type Html, html } from '../../platform/html.ts'
+import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
-import { addressOfColumn, addressOfRecord, changesOf, type OperatorView } from './view.ts'
+import { addressOf, addressOfColumn, addressOfRecord, changesOf, type OperatorView } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
@@ -36,7 +37,7 @@ async function renderTable(table: TableData, view: OperatorView): Promise<Html> 
   if (lines.length === 0) return empty === undefined ? html`` : html`<p>${empty}</p>\n`
   // The sums of a table that is cut would be those of its first rows.
   if (last && !isCut) lines.push(renderRow(table.columns, last(), undefined))
-  const label = title ?? 'Rows'
+  const label = title ?? record ?? 'rows'
   return html`${title === undefined ? undefined : html`<h2>${title.replace(/:$/, '')}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>
 <thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${record === undefined ? undefined : html`<td></td>`}</tr></thead>
@@ -57,8 +58,14 @@ function renderRow(columns: readonly string[], cells: Readonly<Record<string, Ce
     const isNumber = typeof cell === 'number' || cell instanceof Money
     const address = of && column === first ? addressOfRecord(of.flag, id) : undefined
     return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, address)}</td>`
-  })}${of && html`<td>${changesOf(of.view, of.flag, id).map(({ command, address }) => html`<a href="${address}">${command.summary}</a> `)}</td>`}</tr>\n`
+  })}${of && html`<td>${changeLinks(changesOf(of.view, of.flag), { [of.flag]: id }, of.view)}</td>`}</tr>\n`
 }
+
+/** Returns links to the forms of changes, filled in with `fields`. */
+export const changeLinks = (commands: readonly Command[], fields: Record<string, string>, { here }: OperatorView) =>
+  commands.map(
+    ({ name, summary }) => html`<a class="button" href="${addressOf(name, { ...fields, back: here })}">${summary}</a> `,
+  )
 
 /** Returns the text of a cell, as a link if the cell identifies a record with a page. */
 function linked(column: string, cell: Cell | undefined, address?: string): Html {

@@ -28,7 +28,7 @@ h1 { margin: 0 0 0.5rem; font-size: 1.375rem; line-height: 1.3; }
 h2 { margin: 1.5rem 0 0.5rem; font-size: 1rem; }
 .columns { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: 1.75rem; }
 .card { padding: 0 1rem 0.5rem; margin-bottom: 1rem; border: 1px solid var(--line); border-radius: 0.75rem; }
-.fields { margin: 0; }
+.fields { max-width: 44rem; margin: 0; }
 .fields > div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; padding: 0.375rem 0; border-bottom: 1px solid var(--line); }
 .fields > div:last-child { border: 0; }
 dt, .quiet { color: var(--quiet); }
@@ -59,6 +59,7 @@ input:not([type='checkbox']), button, .button {
   font: inherit;
 }
 button, .button { display: inline-flex; align-items: center; font-weight: 600; text-decoration: none; cursor: pointer; }
+td .button { min-height: 2.25rem; padding: 0 0.625rem; }
 .primary { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
 @media (max-width: 50rem) {
   body { display: block; }

@@ -87,8 +87,6 @@ export function addressOfRecord(flag: string, id: string): string | undefined {
 /** Returns the address of the record that a column names; undefined if the column names no record with a page. */
 export const addressOfColumn = (column: string, id: string) => addressOfRecord(FLAG_OF_COLUMN[column] ?? '', id)
 
-/** Returns the changes that accept the flag, with the addresses of their forms. */
-export const changesOf = ({ commands, here }: OperatorView, flag: string, id: string) =>
-  commands
-    .filter(({ console, flags }) => console === 'act' && flags.includes(flag))
-    .map((command) => ({ command, address: addressOf(command.name, { [flag]: id, back: here }) }))
+/** Returns the commands that change the record that `flag` names. */
+export const changesOf = ({ commands }: OperatorView, flag: string) =>
+  commands.filter(({ changes, flags }) => changes && flags.includes(flag))

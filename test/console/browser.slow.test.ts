@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { browserPath } from '../support/browser.ts'
+import { newOperatorKey } from '../support/console.ts'
+import { opsOn } from '../support/ops.ts'
+import { end, ROOT, startReading } from '../support/processes.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+describe.skipIf(browserPath === undefined)('the console in a real browser', () => {
+  let service: TestService
+  let running: ReturnType<typeof startReading>
+  let address: string
+  let browser: Browser
+  const { json } = opsOn(() => service.databaseUrl)
+
+  beforeAll(async () => {
+    service = await startService()
+    await newOperatorKey(service.db)
+    const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0' }
+    running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'console'], {
+      cwd: ROOT,
+      env,
+    })
+    await until('the console listens', () => /address +http/.test(running.said()))
+    address = /address +(\S+)/.exec(running.said())?.[1] as string
+    browser = await chromium.launch({ executablePath: browserPath as string, args: ['--no-sandbox'] })
+  })
+  afterAll(() => browser?.close())
+
+  async function signIn(colorScheme: 'light' | 'dark'): Promise<Page> {
+    const { publicKey: username, secretKey: password } = await newOperatorKey(service.db)
+    const context = await browser.newContext({ httpCredentials: { username, password }, colorScheme })
+    return context.newPage()
+  }
+
+  async function paidOrder() {
+    const merchant = await newMerchant(service.db)
+    const fields = intentFields(merchant.mid, { amount: '1500' })
+    const { orderId } = (await post(service.app, CREATE, fields, merchant.key)).body.data
+    const utr = newUtr()
+    await notify(service, notification(orderId, { amount: 1500, UTR: utr }))
+    await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
+    return { orderId, utr }
+  }
+
+  async function expectAccessible(page: Page) {
+    await page.evaluate(axe)
+    const { violations } = (await page.evaluate('axe.run()')) as { violations: { id: string }[] }
+    expect([page.url(), violations.map(({ id }) => id)]).toEqual([page.url(), []])
+  }
+
+  it.each(['light', 'dark'] as const)(
+    'an operator refunds an order found by a UTR with spaces in three clicks, and every page has no axe violation in %s',
+    async (scheme) => {
+      const { orderId, utr } = await paidOrder()
+      const page = await signIn(scheme)
+      await page.goto(address)
+      await expectAccessible(page)
+      await page.fill('[name=q]', utr.replace(/(\d{4})(?=\d)/g, '$1 '))
+      await page.click('text=Search')
+      await page.waitForURL(/payments-show/)
+      await expectAccessible(page)
+      await page.fill('.change [name=note]', 'Sold out')
+      await page.click('.change button')
+      await expectAccessible(page)
+      await page.click('.change button')
+      await page.waitForURL(/payments-show/)
+      expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
+      for (const path of ['payments-exceptions', 'refunds-list', 'payments-find', 'nothing']) {
+        await page.goto(new URL(path, address).href)
+        await expectAccessible(page)
+      }
+    },
+  )
+
+  it('ops console exits with 0 on SIGTERM', async () => {
+    expect(await end(running.child)).toBe(0)
+  })
+})
