@@ -38,11 +38,11 @@ export const GUIDES = {
     title: 'Operator manual',
     summary: 'Install, run and upgrade the service; settlements, reconciliation and incidents.',
     groups: {
-      Start: ['first-day', 'sandbox', 'commands', 'console', 'routine'],
+      Start: ['first-day', 'sandbox', 'commands', 'routine'],
       Install: ['install', 'install-without-docker', 'proxy'],
       Merchants: ['merchants', 'keys'],
       Acquirers: ['acquirers', 'acquirer-accounts', 'fees'],
-      Payments: ['payments', 'exceptions', 'refunds', 'daily-reports'],
+      Payments: ['payments', 'exceptions', 'refunds', 'console', 'daily-reports'],
       'Webhooks and audit': ['webhooks', 'audit'],
       Settlements: [
         ...['settlements', 'file-layouts', 'pull-settlements', 'reconciliation', 'discrepancies'],

@@ -232,6 +232,9 @@ describe('responses', () => {
     expect(body).not.toContain('<script>')
     const shown = await site.get(`/payments-show?order-id=${orderId}&by=meera&json=on&csv=on&file=/etc/passwd`, key.act)
     expect(shown.status).toBe(200)
+    const change = { ...CHANGES['refunds create']?.(), by: 'meera', file: '/etc/passwd', json: 'on' }
+    const { fields } = await site.post('/refunds-create', change, key.act)
+    expect(JSON.parse(fields.change as string).args.join()).not.toMatch(/meera|passwd|json/)
   })
 
   it('a change returns only to a page of the console', async () => {

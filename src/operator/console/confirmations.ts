@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const Change = z.object({
   /** The command, such as `refunds create`, and its arguments as on the command line. */
