@@ -37,17 +37,10 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const
 
-/** A request that the console rejects, with its HTTP status. */
-class RejectedRequest extends Error {
-  readonly statusCode: number
+/** The error of a request that the console rejects, with its HTTP status. */
+const rejected = (statusCode: number, message: string) => Object.assign(new Error(message), { statusCode })
 
-  constructor(statusCode: number, message: string) {
-    super(message)
-    this.statusCode = statusCode
-  }
-}
-
-const unknownPage = () => new RejectedRequest(404, 'This page does not exist. Search, or open a list.')
+const unknownPage = () => rejected(404, 'This page does not exist. Search, or open a list.')
 
 type Dependencies = {
   /** All commands of `ops`. The console offers those whose definition says so. */
@@ -97,7 +90,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const { change, mac, ...fields } = (request.body ?? {}) as PageFields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
-      if (pending?.command !== command.name) throw new RejectedRequest(403, INVALID_CONFIRMATION)
+      if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
       await view.run(command, pending.args, pending.nonce)
       return reply.redirect(pending.back, 303)
     }
@@ -121,7 +114,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {
     const command = offered.get((params as { page: string }).page)
     if (command === undefined) throw unknownPage()
-    if (!view?.commands.includes(command)) throw new RejectedRequest(403, LACKS_ACT)
+    if (!view?.commands.includes(command)) throw rejected(403, LACKS_ACT)
     return { command, view }
   }
 }
@@ -154,7 +147,7 @@ async function protect(
   })
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
     reply.headers(HEADERS)
-    if (!isHostAllowed(headers, socket.remoteAddress)) throw new RejectedRequest(403, UNSIGNED[403] as string)
+    if (!isHostAllowed(headers, socket.remoteAddress)) throw rejected(403, UNSIGNED[403] as string)
   })
   await requireCredentials<OperatorKey>(app, {
     rates: limits.rates,
@@ -165,7 +158,7 @@ async function protect(
     },
   })
   app.addHook('onRequest', async ({ method, headers }) => {
-    if (method === 'POST' && !isSameOrigin(headers)) throw new RejectedRequest(403, OTHER_ORIGIN)
+    if (method === 'POST' && !isSameOrigin(headers)) throw rejected(403, OTHER_ORIGIN)
   })
 }
 

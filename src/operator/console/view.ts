@@ -61,31 +61,27 @@ export function commandLine({ name }: Command, args: readonly string[]): string 
   return ['ops', name, ...quoted].join(' ')
 }
 
-/** The page of each record, by the flag that names the record. */
-const RECORD_PAGES: Readonly<Record<string, string>> = {
-  'order-id': 'payments show',
-  refund: 'refunds show',
-  exception: 'payments find',
-}
-
-/** The flag for the identifiers in a column. */
-const FLAG_OF_COLUMN: Readonly<Record<string, string>> = {
-  orderId: 'order-id',
-  refundId: 'refund',
-  exceptionId: 'exception',
+/** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
+const RECORDS: Readonly<Record<string, { column: string; page: string }>> = {
+  'order-id': { column: 'orderId', page: 'payments show' },
+  refund: { column: 'refundId', page: 'refunds show' },
+  exception: { column: 'exceptionId', page: 'payments find' },
 }
 
 /** The flags that name the record of a change. A form that names one leaves out the others. */
-export const RECORD_FLAGS = ['order-id', 'refund', 'exception']
+export const RECORD_FLAGS = Object.keys(RECORDS)
 
-/** Returns the address of a record's page; undefined if the record has no page. */
+/** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
-  const command = RECORD_PAGES[flag]
-  return command && addressOf(command, { [flag]: id })
+  const record = RECORDS[flag]
+  return record && addressOf(record.page, { [flag]: id })
 }
 
 /** Returns the address of the record that a column names; undefined if the column names no record with a page. */
-export const addressOfColumn = (column: string, id: string) => addressOfRecord(FLAG_OF_COLUMN[column] ?? '', id)
+export function addressOfColumn(column: string, id: string): string | undefined {
+  const flag = RECORD_FLAGS.find((one) => RECORDS[one]?.column === column)
+  return flag && addressOfRecord(flag, id)
+}
 
 /** Returns the commands that change the record that `flag` names. */
 export const changesOf = ({ commands }: OperatorView, flag: string) =>
