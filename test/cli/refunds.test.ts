@@ -83,7 +83,7 @@ describe('ops refunds', () => {
       await ops('payments', 'find', '--merchant-order-id', 'BIG-1'),
     ]
     const text = said.map(({ stdout }) => stdout).join('')
-    expect(text.match(/₹11,000\.50/g)).toHaveLength(4)
+    expect(text.match(/₹11,000\.50/g)).toHaveLength(6)
     expect(text).toMatch(/^amount +₹12,345$/m)
     expect(text).toContain('settled: SUCCESS, UTR ROW1, ₹10,000.00, fee ₹2,000.00, tax ₹345.00')
     expect(text).not.toMatch(/\b(12345|11000|10000|2000)(\.|\b)/)
@@ -174,7 +174,7 @@ it('payments show lists the refunds in an order’s history', async () => {
   const { refundId } = await create('--amount', '50')
   const steps = async () => (await json('payments', 'show', '--order-id', orderId)).steps.map((one: Step) => one.what)
   type Step = { what: string }
-  expect(await steps()).toContain(`refund ${refundId} of ₹50 requested: One cup was cold; still open`)
+  expect(await steps()).toContain(`refund ${refundId} of ₹50.00 requested: One cup was cold; still open`)
   await json('refunds', 'done', '--refund', refundId, '--reference', 'ARN1')
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })

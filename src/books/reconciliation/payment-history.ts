@@ -8,6 +8,9 @@ import type { Database } from '../../platform/db/pool.ts'
 import { plannedQuery, query } from '../../platform/db/query.ts'
 import { formsOf, unpadded, utrOfId } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
+import { toIstDay } from '../../platform/time.ts'
+import { createBankDays } from '../ledger/bank-days.ts'
+import { createBankHolidays } from '../ledger/bank-holidays.ts'
 
 export type PaymentHistory = Pick<
   Intent,
@@ -37,6 +40,8 @@ export type PaymentHistory = Pick<
   refunds: Refund[]
   webhooks: NotifiedMerchant[]
   settlements: SettledPayment[]
+  /** The IST day, `YYYY-MM-DD`, on which the bank pays out the order's payment (T+1); null if the order is unpaid. */
+  settlementDueOn: string | null
 }
 
 export type PaymentChange = {
@@ -55,6 +60,8 @@ export type PaymentChange = {
 
 /** A webhook event for the order, and the endpoint that receives the event. `url` is null for a return-URL callback. */
 export type NotifiedMerchant = {
+  /** The delivery's id in commands. */
+  id: string
   type: string
   url: string | null
   occurredAt: Date
@@ -109,7 +116,11 @@ export function createPaymentHistory(db: Database) {
       const reported = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
       const utrs = [intent.utr, intent.bankReference, ...reported].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
-      return { ...intent, refundable, changes, exceptions, refunds, webhooks, settlements }
+      const payment = changes.find(({ status }) => status === 'SUCCESS')
+      const holidays = await createBankHolidays(db).list()
+      const { nextBankDay } = createBankDays(new Set(holidays.map(({ day }) => day)))
+      const settlementDueOn = payment ? nextBankDay(toIstDay(payment.paidAt ?? payment.changedAt)) : null
+      return { ...intent, refundable, changes, exceptions, refunds, webhooks, settlements, settlementDueOn }
     },
 
     /**
@@ -161,7 +172,7 @@ const readChanges = query<PaymentChange, { mid: string; orderId: string; utr: st
    order by changed_at`)
 
 const readWebhooks = query<NotifiedMerchant, { mid: string; orderId: string }>(`
-  select d.type, e.url, d.occurred_at, d.attempts, d.delivered_at, d.due_at, d.attempted_at, d.outcome
+  select concat_ws('.', d.endpoint_id, d.order_id, d.sequence) as id, d.type, e.url, d.occurred_at, d.attempts, d.delivered_at, d.due_at, d.attempted_at, d.outcome
     from webhook_endpoints e
     join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id
    where e.mid = :mid and d.order_id = :orderId

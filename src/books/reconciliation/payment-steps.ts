@@ -1,12 +1,12 @@
 import { EXPIRY_GRACE_MINUTES, isAbandoned } from '../../gateway/payments/outcome.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
-import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
+import { counted, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import type { NotifiedMerchant, PaymentChange, PaymentHistory, SettledPayment } from './payment-history.ts'
 
-/** One step in a payment's history. `by` is the party that reported or caused the step. */
-export type Step = { at: Date; what: string; by: string | null }
+/** One step in a payment's history, and its result if it has one. `by` is the party that reported or caused the step. */
+export type Step = { at: Date; what: string; by: string | null; result?: 'success' | 'failure' | undefined }
 
 /**
  * Returns a payment's history in chronological order. The texts are worded so that support staff can read them out on
@@ -16,7 +16,7 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
   const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
-    { at: createdAt, what: `order of ${toIndianText(amount)} created`, by: 'merchant' },
+    { at: createdAt, what: `order of ${toIndianRupees(amount)} created`, by: 'merchant' },
     ...changes.map(ofChange),
     ...exceptions.flatMap(ofException),
     ...refunds.flatMap(ofRefund),
@@ -40,62 +40,43 @@ function ofChange(change: PaymentChange): Step {
   const by = reportedBy ?? reason
   if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
   const what = status === 'SUCCESS' ? 'paid' : `attempt failed: ${status}`
-  return { at: changedAt, what: [what, ...facts].join(', '), by }
+  return { at: changedAt, what: [what, ...facts].join(', '), by, result: status === 'SUCCESS' ? 'success' : 'failure' }
 }
 
 function ofException(exception: PaymentException): Step[] {
-  const {
-    id,
-    kind,
-    status,
-    utr,
-    amount,
-    receivedAt,
-    toldBy: reportedBy,
-    note,
-    resolution,
-    resolvedBy,
-    resolvedAt,
-  } = exception
+  const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
   const facts = [status, utr && `UTR ${utr}`, amount !== null && toIndianRupees(amount), note].filter((fact) => fact)
-  const stored = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: reportedBy }
-  if (resolvedAt === null) return [{ ...stored, what: `${stored.what}; still open` }]
-  return [stored, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
+  const stored = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
+  if (resolvedAt === null) return [{ ...stored, what: `${stored.what}; still open`, result: 'failure' }]
+  const what = `exception ${id} resolved: ${resolution}`
+  return [stored, { at: resolvedAt, what, by: resolvedBy, result: 'success' }]
 }
 
 function ofRefund(refund: Refund): Step[] {
   const { ourRefundId: id, amount, note, sentAt, acquirer, status, reference, reason, endedAt } = refund
-  const created = `refund ${id} of ${toIndianText(amount)} requested: ${note}`
+  const created = `refund ${id} of ${toIndianRupees(amount)} requested: ${note}`
   const open = reason ? `; still open: ${reason}` : '; still open'
   const steps: Step[] = [{ at: refund.createdAt, what: `${created}${endedAt ? '' : open}`, by: refund.createdBy }]
   if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })
   const detail = status === 'SUCCESS' ? reference && `, reference ${reference}` : reason && `: ${reason}`
-  if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null })
+  const result = status === 'SUCCESS' ? 'success' : 'failure'
+  if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null, result })
   return steps
 }
 
-function ofWebhook({
-  type,
-  url,
-  occurredAt,
-  attempts,
-  deliveredAt,
-  dueAt,
-  attemptedAt,
-  outcome,
-}: NotifiedMerchant): Step {
+function ofWebhook(event: NotifiedMerchant): Step {
+  const { type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome } = event
   const to = url === null ? 'the return-URL callback' : `${type} to ${url}`
   if (outcome === 'told' && deliveredAt) {
-    return {
-      at: deliveredAt,
-      what: 'merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks',
-      by: 'merchant',
-    }
+    const what = 'merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks'
+    return { at: deliveredAt, what, by: 'merchant', result: 'success' }
   }
-  if (deliveredAt) return { at: deliveredAt, what: `merchant notified: ${to}, response ${outcome}`, by: 'webhook' }
+  const notified = `merchant notified: ${to}, response ${outcome}`
+  if (deliveredAt) return { at: deliveredAt, what: notified, by: 'webhook', result: 'success' }
   const tried = attempts > 0 ? `${counted(attempts, 'attempt')}, the last: ${outcome}` : 'no attempt yet'
   const next = dueAt ? `next at ${toIstTime(dueAt)}` : 'abandoned'
-  return { at: attemptedAt ?? occurredAt, what: `merchant not notified: ${to}, ${tried}, ${next}`, by: 'webhook' }
+  const what = `merchant not notified: ${to}, ${tried}, ${next}`
+  return { at: attemptedAt ?? occurredAt, what, by: 'webhook', result: attempts > 0 ? 'failure' : undefined }
 }
 
 function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {
@@ -103,5 +84,5 @@ function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPay
     (part) => part,
   )
   const what = [`settled: ${status}, UTR ${utr}, ${toIndianRupees(amount)}`, ...stored].join(', ')
-  return { at: initiatedAt, what, by: 'bank' }
+  return { at: initiatedAt, what, by: 'bank', result: status === 'SUCCESS' ? 'success' : undefined }
 }

@@ -8,11 +8,11 @@ import {
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
-import { type Refund, toRefundData } from '../../gateway/refunds/refund.ts'
+import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
-import { lenientAmountText } from '../../platform/money.ts'
+import { lenientAmountText, type Paise } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
 import { command } from './command.ts'
 import { type Data, document, Money, type RecordData, record, type TableData, table } from './data.ts'
@@ -105,7 +105,7 @@ function toCriteria({ utr, orderId = '', merchantOrderId, amount, on }: z.output
   return { amount, from, until: nextDay(from) }
 }
 
-const paymentTable = (found: PaymentHistory[], now: Date) =>
+export const paymentTable = (found: PaymentHistory[], now: Date) =>
   table('createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr', found, {
     empty: 'No payments found.',
     cells: (history: PaymentHistory) => ({ ...history, amount: new Money(history.amount, true) }),
@@ -145,13 +145,24 @@ export type ShownPayment = ReturnType<typeof toJson>
 
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
-  amount: new Money(history.amount, true),
-  refundable: new Money(history.refundable, true),
+  ...moneyOf(history),
   exceptions: exceptionTable(history.exceptions),
   settlements: settlementTable(history.settlements, 'Settlements'),
   refunds: refundTable(history.refunds, { title: 'Refunds' }),
+  webhooks: table('id, type, outcome, attempts, deliveredAt, dueAt, url', history.webhooks, DELIVERIES),
   steps: table('at, by, what', stepsOf(history, now)),
 })
+
+const DELIVERIES = { title: 'Webhook deliveries', record: 'delivery' }
+
+/** The amounts of an order. Refunds of a duplicate payment are not included. */
+function moneyOf({ amount, utr, refunds, refundable }: PaymentHistory) {
+  const inRupees = (paise: Paise) => new Money(paise, true)
+  const sumOf = (status: RefundStatus) =>
+    refunds.reduce((sum, one) => (one.utr === utr && one.status === status ? sum + one.amount : sum), 0)
+  const [refunded, refundsOpen] = [inRupees(sumOf('SUCCESS')), inRupees(sumOf('PENDING'))]
+  return { amount: inRupees(amount), refunded, refundsOpen, refundable: inRupees(refundable) }
+}
 
 const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 
@@ -161,9 +172,5 @@ function describe(history: PaymentHistory, now: Date): RecordData {
   const isOnlyId = intent.utr !== null && intent.bankReference === null
   const bankReference = isOnlyId ? REFERENCE_UNKNOWN : intent.bankReference
   const json = toJson(history, now)
-  return document(
-    json,
-    record({ ...intent, bankReference, amount: json.amount, refundable: json.refundable }),
-    json.steps,
-  )
+  return document(json, record({ ...intent, bankReference, ...moneyOf(history) }), json.steps)
 }
