@@ -102,22 +102,26 @@ export type Contradiction = Extract<
   'unknown order' | 'amount differs' | 'UTR of another order' | 'double payment' | 'failure after success'
 >
 
-export const EXCEPTION_KINDS = [
-  'unknown order',
-  'amount differs',
-  'UTR of another order',
-  'UTR of another merchant',
-  'double payment',
-  'late payment',
-  'failure after success',
-  'unreadable',
-  'refund unsure',
-  'refund without an end',
-  'refund failed after success',
-  'refunded above what was paid',
-  'refund differs',
-] as const
-export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
+/** The kinds of exceptions, each with the operator's next step. */
+export const NEXT_STEPS = {
+  'unknown order': 'If the customer paid, refund the payment at the bank.',
+  'amount differs': 'Ask the bank which amount was paid.',
+  'UTR of another order': 'Ask the bank which payment has the UTR.',
+  'UTR of another merchant': 'Ask the bank which merchant the payment belongs to.',
+  'double payment': 'The customer paid twice: refund the second payment.',
+  'late payment': 'Ask the merchant whether it still fulfils the order. Otherwise, refund the payment.',
+  'failure after success': 'Ask the bank whether it reversed the payment.',
+  unreadable: 'Ask the acquirer to correct the format. If the exception has an order, check the payment.',
+  'refund unsure':
+    'If the acquirer’s dashboard lists the refund, mark it as done. Otherwise, send it again or mark it as failed.',
+  'refund without an end': 'Ask the acquirer for the status, then mark the refund as done or as failed.',
+  'refund failed after success': 'Ask the acquirer where the money is.',
+  'refunded above what was paid':
+    'Ask the acquirer whether the money was returned, and settle the amount with the merchant.',
+  'refund differs': 'Ask the acquirer for the reason.',
+} as const
+export type ExceptionKind = keyof typeof NEXT_STEPS
+export const EXCEPTION_KINDS = Object.keys(NEXT_STEPS) as ExceptionKind[]
 
 export type Verdict =
   /** `late` means that the order's final status was already reported to the merchant. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { EXCEPTION_KINDS } from '../../gateway/payments/outcome.ts'
+import { EXCEPTION_KINDS, NEXT_STEPS } from '../../gateway/payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { errorText, identifier, text } from '../../platform/fields.ts'
 import { counted, type Paise, toDecimalText, toIndianRupees } from '../../platform/money.ts'
@@ -117,10 +117,11 @@ export function exceptionTable(
   views: { title?: string; empty?: string } = {},
 ): TableData {
   const columns =
-    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, ₹amount, paidAt, toldBy, note, resolution, resolvedBy'
+    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, ₹amount, paidAt, toldBy, note, resolution, resolvedBy, nextStep'
   const cells = (exception: PaymentException) => ({
     ...exception,
     note: exception.note ?? bodyLine(exception.body),
+    nextStep: exception.resolution === null ? NEXT_STEPS[exception.kind] : null,
   })
   return table(columns, exceptions, { ...views, cells, record: 'exception' })
 }
