@@ -10,6 +10,7 @@ import { end, ROOT, startReading } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
+const SAME_NUMBER = 'ORDER-17'
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 describe.skipIf(browserPath === undefined)('the console in a real browser', () => {
@@ -33,15 +34,19 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
   })
   afterAll(() => browser?.close())
 
-  async function signIn(colorScheme: 'light' | 'dark'): Promise<Page> {
+  async function signIn(colorScheme: 'light' | 'dark', width: number): Promise<Page> {
     const { publicKey: username, secretKey: password } = await newOperatorKey(service.db)
-    const context = await browser.newContext({ httpCredentials: { username, password }, colorScheme })
+    const context = await browser.newContext({
+      httpCredentials: { username, password },
+      colorScheme,
+      viewport: { width, height: 800 },
+    })
     return context.newPage()
   }
 
   async function paidOrder() {
     const merchant = await newMerchant(service.db)
-    const fields = intentFields(merchant.mid, { amount: '1500' })
+    const fields = intentFields(merchant.mid, { amount: '1500', order_id: SAME_NUMBER })
     const { orderId } = (await post(service.app, CREATE, fields, merchant.key)).body.data
     const utr = newUtr()
     await notify(service, notification(orderId, { amount: 1500, UTR: utr }))
@@ -53,29 +58,42 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
     await page.evaluate(axe)
     const { violations } = (await page.evaluate('axe.run()')) as { violations: { id: string }[] }
     expect([page.url(), violations.map(({ id }) => id)]).toEqual([page.url(), []])
+    const hidden = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+    expect([page.url(), hidden]).toEqual([page.url(), 0])
   }
 
-  it.each(['light', 'dark'] as const)(
-    'an operator refunds an order found by a UTR with spaces in three clicks, and every page has no axe violation in %s',
-    async (scheme) => {
+  it.each([
+    ['light', 1280],
+    ['light', 390],
+    ['dark', 1280],
+    ['dark', 390],
+  ] as const)(
+    'an operator refunds an order found by a UTR with spaces in four clicks, and every page is accessible and fits the screen, in %s, %i px wide',
+    async (scheme, width) => {
+      await paidOrder()
       const { orderId, utr } = await paidOrder()
-      const page = await signIn(scheme)
+      const page = await signIn(scheme, width)
       await page.goto(address)
       await expectAccessible(page)
       await page.fill('[name=q]', utr.replace(/(\d{4})(?=\d)/g, '$1 '))
       await page.click('text=Search')
       await page.waitForURL(/payments-show/)
       await expectAccessible(page)
-      await page.fill('.change [name=note]', 'Sold out')
-      await page.click('.change button')
+      await page.click('text=Refund…')
+      await page.fill('[name=note]', 'Sold out')
       await expectAccessible(page)
-      await page.click('.change button')
+      await page.click('text=Continue…')
+      await page.waitForSelector('text=Before the change')
+      await expectAccessible(page)
+      await page.click('text=Refund ₹1,500.00')
       await page.waitForURL(/payments-show/)
       expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
-      for (const path of ['payments-exceptions', 'refunds-list', 'payments-find', 'nothing']) {
+      const paths = ['payments-exceptions', 'refunds-list', 'refunds-list?mid=none', 'payments-find', 'nothing']
+      for (const path of [...paths, 'search?q=no+such+order', `search?q=${SAME_NUMBER}`]) {
         await page.goto(new URL(path, address).href)
         await expectAccessible(page)
       }
+      expect(await page.locator('tbody tr').count()).toBeGreaterThan(1)
     },
   )
 

@@ -41,6 +41,12 @@ const inGroups = (utr: string) => `UPI Ref. no ${utr.replace(/(\d{4})(?=\d)/g, '
 const search = (text: string) => site.get(`/search?${new URLSearchParams({ q: text })}`, key)
 const orderPage = (orderId: string) => `payments-show?order-id=${orderId}`
 
+/** The address of the first link to the form of a change. */
+const changeOf = (body: string, start: string) =>
+  [...body.matchAll(/href="([^"]+)"/g)]
+    .map(([, to = '']) => to.replaceAll('&#38;', '&'))
+    .find((to) => to.startsWith(start))
+
 /** The text of a page, without markup. */
 const textOf = (body: string) =>
   body
@@ -82,19 +88,22 @@ describe('a refund in the console', () => {
     const { orderId, utr } = await paidOrder()
     await json('refunds', 'create', '--order-id', orderId, '--amount', '500.50', '--note', 'One cup')
     const order = await site.get(`/${(await search(inGroups(utr))).headers.location}`, key)
-    expect(textOf(order.body)).toMatch(/Order of ₹1,500 .*SUCCESS.* refundable ₹999\.50 /)
+    expect(textOf(order.body)).toMatch(/₹1,500\.00 Paid .* can still be refunded ₹999\.50 /)
+    const form = await site.get(`/${changeOf(order.body, 'refunds-create')}`, key)
     // The form is filled in with the amount that can still be refunded.
-    expect(order.body).toMatch(/name="amount" value="999\.50"/)
-    const fields = { ...order.fields, amount: '999.50', note: 'Sold out' }
+    expect(form.body).toMatch(/name="amount" value="999\.50"/)
+    const fields = { ...form.fields, amount: '999.50', note: 'Sold out' }
     const confirmation = await site.post('/refunds-create', fields, key)
-    expect(textOf(confirmation.body)).toMatch(/order id .* amount 999\.50 note Sold out .* refundable ₹999\.50 /)
+    expect(textOf(confirmation.body)).toMatch(
+      /₹999\.50 order ID .* note Sold out .* Refund ₹999\.50 .* refundable ₹999\.50 /,
+    )
     const done = await site.post('/refunds-create', confirmation.fields, key)
     expect([done.status, done.headers.location]).toEqual([303, orderPage(orderId)])
     const { refunds, refundable } = await json('payments', 'show', '--order-id', orderId)
     expect([refunds[1], refundable]).toMatchObject([{ amount: 999.5, txnStatus: 'PENDING' }, 0])
     const after = await site.get(`/${orderPage(orderId)}`, key)
     expect(after.body).toContain(`href="refunds-show?refund=${refunds[1].refundId}"`)
-    expect(after.body).not.toContain('action="refunds-create"')
+    expect(changeOf(after.body, 'refunds-create')).toBeUndefined()
     const [entry] = (await json('audit')).slice(-1)
     expect(entry).toMatchObject({
       person: 'asha',
@@ -120,9 +129,12 @@ describe('a refund in the console', () => {
     const { orderId } = await paidOrder()
     await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
     const order = await site.get(`/${orderPage(orderId)}`, key)
-    const [, href = ''] = /href="(refunds-create\?exception=[^"]+)"/.exec(order.body) ?? []
-    const form = await site.get(`/${href.replaceAll('&#38;', '&')}`, key)
-    const { fields } = await site.post('/refunds-create', form.fields, key)
+    expect(textOf(order.body)).toMatch(/double payment of ₹1,500\.00 .* refund the second payment.* Refund ₹1,500\.00 /)
+    const form = await site.get(`/${changeOf(order.body, 'refunds-create?exception')}`, key)
+    // The whole exception is refunded, so the form has no amount.
+    expect(form.body).not.toContain('name="amount"')
+    const { body, fields } = await site.post('/refunds-create', form.fields, key)
+    expect(textOf(body)).toMatch(/₹1,500\.00 .* Refund ₹1,500\.00 Cancel .* kind double payment/)
     expect((await site.post('/refunds-create', fields, key)).headers.location).toBe(orderPage(orderId))
     expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
   })
@@ -147,7 +159,7 @@ describe('pages', () => {
     const refund = await json('refunds', 'create', '--order-id', orderId, '--amount', '1234', '--note', 'One cup')
     const { body } = await site.get(`/refunds-list?open=on&mid=${mid}`, key)
     expect(body).toMatch(/name="open" value="on" checked/)
-    expect(textOf(body)).toMatch(new RegExp(`${refund.refundId} .* ${mid} ${orderId} direct ₹1,234 PENDING`))
+    expect(textOf(body)).toMatch(new RegExp(`${refund.refundId} .* ${mid} ${orderId} direct ₹1,234\\.00 PENDING`))
     expect(textOf(body)).toContain(`ops refunds list --open --mid=${mid}`)
     expect(textOf((await site.get(`/refunds-list?mid=${unique('M')}`, key)).body)).toContain('No refunds.')
   })

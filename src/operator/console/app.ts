@@ -108,7 +108,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       const given = { ...context, ...unattended(), now: now(), person: operator.operator, auditId }
       return toOutput(await command.prepare(args).run(given))
     }
-    return { operator, commands: allowed, here, rows, run }
+    return { operator, commands: allowed, here, rows, now: now(), run }
   }
 
   function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {

@@ -3,15 +3,16 @@ import { type Html, html } from '../../platform/html.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
-import { flagsOf, needsArguments, type OperatorView, type PageFields, pageName, RECORD_FLAGS } from './view.ts'
+import { flagsOf, labelsOf, type OperatorView, type PageFields, pageName, RECORD_FLAGS } from './view.ts'
 
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
 
-export type Page = { title: string; body: Html; view?: OperatorView | undefined; text?: string }
+/** `beside` is markup beside the title, and `text` the text of the search. */
+export type Page = { title: string; beside?: Html; body: Html; view?: OperatorView | undefined; text?: string }
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
-export function pageOf({ title, body, view, text }: Page): string {
+export function pageOf({ title, beside, body, view, text }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -25,28 +26,39 @@ export function pageOf({ title, body, view, text }: Page): string {
 <body>
 <a class="skip" href="#text">Skip to content</a>
 ${view && header(view, text)}<main id="text">
-<h1>${title}</h1>
+${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
 ${body}</main>
 </body>
 </html>
 `.toString()
 }
 
-const header = ({ operator, commands, here }: OperatorView, text = '') => html`<header>
+const header = (view: OperatorView, text = '') => html`<header>
 <a class="brand" href=".">UPI payments</a>
 <form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, orderId, refundId or exception" placeholder="UTR, order number, orderId, refundId or exception" required> <button>Search</button></form>
-<span>${operator.operator}</span>
+<span class="quiet">${view.operator.operator}${view.operator.rights.includes('act') ? undefined : ' (read only)'} · IST</span>
 </header>
-<nav aria-label="Lists"><ul>
-${commands
-  .filter((command) => !command.changes && !needsArguments(command))
-  .map(
-    ({ name }) =>
-      html`<li><a href="${pageName(name)}"${here.split('?')[0] === pageName(name) ? html` aria-current="page"` : undefined}>${inTitle(name)}</a></li>\n`,
-  )}</ul></nav>
+<nav aria-label="Lists"><details><summary>Lists</summary></details><ul>
+${listsOf(view).map(({ name }, index, lists) => {
+  const { group, label } = labelsOf(name)
+  const isFirst = group !== label && group !== labelsOf(lists[index - 1]?.name ?? '').group
+  const current = isHere(name, view) ? html` aria-current="page"` : undefined
+  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}"${current}>${label}</a></li>\n`
+})}</ul></nav>
 `
 
-const inTitle = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
+/** Returns the commands with a page of their own. The pages of single records follow from links. */
+const listsOf = ({ commands }: OperatorView) =>
+  commands.filter(({ changes, name }) => !changes && !name.endsWith(' show'))
+
+const isHere = (name: string, { here }: OperatorView) => here.split('?')[0] === pageName(name)
+
+/** Returns a link to the first list of the group in which the page is. */
+function crumbs(view: OperatorView): Html | undefined {
+  const list = listsOf(view).find(({ name }) => name.split(' ')[0] === view.here.split(/[-?]/)[0])
+  if (list === undefined || isHere(list.name, view)) return undefined
+  return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(list.name)}">${labelsOf(list.name).group}</a> ›</nav>\n`
+}
 
 /** Returns the filters of a command that reads. */
 export const filterForm = (command: Command, fields: PageFields): Html =>
@@ -56,40 +68,51 @@ ${inputs(command, fields)}<button>Show</button>
 `
 
 /** Returns the form of a change, whose figures the next page shows for confirmation. `back` is the page that follows. */
-export const changeForm = (
-  command: Command,
-  fields: PageFields,
-  { back, send }: { back: string; send: string },
-): Html =>
+export const changeForm = (command: Command, fields: PageFields, back: string): Html =>
   html`<form class="change" method="post" action="${pageName(command.name)}">
 ${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
-<button>${send}</button>
+<p class="actions"><button>Continue…</button> <a class="button" href="${back}">Cancel</a></p>
 </form>
 `
+
+/** Types of inputs by the placeholder in the usage. */
+const TYPES: Readonly<Record<string, string>> = { ' DAY': 'date', ' YYYY-MM': 'month' }
 
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
 function inputs(command: Command, fields: PageFields): Html {
   const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
   const record = command.changes ? RECORD_FLAGS.find((flag) => textOf(flag) !== '') : undefined
+  // Of alternatives in parentheses, only the one that names the record applies.
+  const usage = command.usage.replace(/\(([^)]*)\)/, (all, parts: string) =>
+    record === undefined ? all : (parts.split(' | ').find((part) => part.includes(`--${record} `)) ?? all),
+  )
   const options = new Map(optionsOf(command).map(([option, text]) => [option.replace(/^--([a-z-]+).*/, '$1'), text]))
   return html`${flagsOf(command).map((flag) => {
     const value = textOf(flag)
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    if (record !== undefined && RECORD_FLAGS.includes(flag)) return undefined
-    return command.switches.includes(flag)
-      ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${options.get(flag)}</label>\n`
-      : html`<label>${options.get(flag)} <input name="${flag}" value="${value}"></label>\n`
+    const [, placeholder = '-'] = new RegExp(`--${flag}(?![\\w-])( [A-Z-]+)?`).exec(usage) ?? []
+    if (record !== undefined && !new RegExp(`--${flag}(?![\\w-])`).test(usage)) return undefined
+    const [label, hint = ''] = (options.get(flag) ?? '').split(/[;,(] ?| (?=such as )/)
+    if (command.switches.includes(flag)) {
+      return html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
+    }
+    const type = TYPES[placeholder] ?? 'text'
+    const required = record !== undefined && !usage.includes(`[--${flag} `) ? html` required` : undefined
+    return html`<label>${label} <input type="${type}" name="${flag}" value="${value}"${required}> <small>${hint.replace(')', '')}</small></label>\n`
   })}`
 }
 
-/** Returns the form that confirms a change. `fields` are its signed fields. */
-export const confirmationForm = (command: Command, fields: Readonly<Record<string, string>>, back: string): Html =>
+/** Returns the form that confirms a change. `fields` are its signed fields, `amount` is added to the button. */
+export const confirmationForm = (
+  command: Command,
+  fields: Readonly<Record<string, string>>,
+  { back, amount = '' }: { back: string; amount: string | undefined },
+): Html =>
   html`<form class="change" method="post" action="${pageName(command.name)}">
-${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<button class="primary">${command.summary}</button>
-<a href="${back}">Cancel</a>
+${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<p class="actions"><button>${labelsOf(command.name).label} ${amount}</button> <a class="button" href="${back}">Cancel</a></p>
 </form>
 `
 
 /** Returns the section that names the same command for the command line. */
 export const sameCommand = (line: string): Html =>
-  html`<section class="same"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`
+  html`<section class="card same"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`

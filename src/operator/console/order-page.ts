@@ -1,59 +1,67 @@
+import type { Step } from '../../books/reconciliation/payment-steps.ts'
+import { isOver } from '../../gateway/payments/outcome.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { toDecimalText, toIndianText } from '../../platform/money.ts'
-import { toIstTime } from '../../platform/time.ts'
-import type { Command } from '../cli/command.ts'
-import type { TableData } from '../cli/data.ts'
+import { toIndianRupees } from '../../platform/money.ts'
+import { toIstText, toIstTime } from '../../platform/time.ts'
+import { rupees, type TableData } from '../cli/data.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
 import { cellText } from '../cli/write-text.ts'
-import { changeForm } from './layout.ts'
-import { changeLinks, fieldList, renderData } from './render.ts'
-import { changesOf, type OperatorView } from './view.ts'
+import { ageText } from '../texts.ts'
+import type { Page } from './layout.ts'
+import { changeLinks, fieldList, renderData, statusOf } from './render.ts'
+import type { OperatorView } from './view.ts'
 
-/** Returns the title and the page of an order, from the fields of `ops payments show`. */
-export async function orderPage(order: ShownPayment, view: OperatorView): Promise<{ title: string; body: Html }> {
-  const { status, mid, merchantOrderId, orderId, createdAt, exceptions, refunds, settlements, steps } = order
-  const body = html`<p><span class="status ${status}">${status}</span> <span class="quiet">${merchantOrderId} · ${mid} · ${toIstTime(createdAt)}</span></p>
-${actions(order, view)}<div class="columns">
-<div>
-${openExceptions(exceptions, view)}<h2>What happened</h2>
-<ol class="timeline">
-${[...(steps.rows as Iterable<{ at: Date; by: string | null; what: string }>)].map(({ at, by, what }) => html`<li><span>${cellText(what)}${by === null ? undefined : html` <span class="quiet">by ${cellText(by)}</span>`}</span> <small class="quiet">${toIstTime(at)}</small></li>\n`)}</ol>
-${await renderData(refunds, view)}${await renderData(settlements, view)}</div>
+const STATUS = { SUCCESS: 'Paid', PENDING: 'Open', FAIL: 'Failed', REJECT: 'Failed', CANCELLED: 'Cancelled' }
+
+/** Returns the page of an order, from the fields of `ops payments show`. `same` is the section with the command. */
+export async function orderPage(order: ShownPayment, view: OperatorView, same: Html): Promise<Page> {
+  const { status, mid, merchantOrderId, orderId, createdAt, amount, refunded, refundsOpen, refundable } = order
+  const { utr, bankReference, acquirer, acquirerId, settlementDueOn: due } = order
+  const isExpired = status !== 'SUCCESS' && status !== 'CANCELLED' && isOver(order, view.now)
+  const [settled] = order.settlements.rows as Iterable<{ status: string; initiatedAt: Date }>
+  const settlement = settled ? `${settled.status} ${toIstText(settled.initiatedAt)}` : due && `expected ${due}`
+  const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
+  const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
+  const body = html`<p class="quiet">${merchantOrderId} · ${mid} · ${toIstTime(createdAt)}</p>
+<p class="actions">${changeLinks('order-id', order, view, orderId)}${newest && changeLinks('delivery', newest, view)}</p>
+<div class="columns">
+<div>${warnings(order.exceptions, view)}</div>
 <div>
 <section class="card"><h2>Money</h2>
-${fieldList({ amount: order.amount, refundable: order.refundable })}</section>
+${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable, settlement })}</section>
 <section class="card"><h2>Identifiers</h2>
-${fieldList({ 'order number': merchantOrderId, orderId, UTR: order.utr, 'bank reference': order.bankReference, acquirer: order.acquirer, 'acquirer’s order': order.acquirerId })}</section>
+${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, utr, bankReference, acquirer, acquirerId })}</section>
+${same}</div>
+<div><h2>What happened</h2>
+<ol class="timeline">
+${timeline(order.steps)}</ol></div>
 </div>
-</div>
-`
-  return { title: `Order of ${cellText(order.amount)}`, body }
+${await Promise.all(tables)}`
+  const refunds = refunded.paise > 0 ? statusOf('', `${toIndianRupees(refunded.paise)} refunded`) : undefined
+  const beside = html`${statusOf(status, isExpired ? 'Expired' : STATUS[status])} ${refunds}`
+  return { title: toIndianRupees(amount.paise), beside, body, view }
 }
 
-/** Returns the open exceptions, each with links to the changes that resolve it. */
-const openExceptions = ({ rows }: TableData, view: OperatorView): Html[] =>
-  [...(rows as Iterable<PaymentException>)]
+/** Returns the steps. The part of a text after its first `: ` or `, ` has a line of its own. */
+const timeline = ({ rows }: TableData): Html[] =>
+  [...(rows as Iterable<Step>)].map(({ at, by, what, result }) => {
+    const [head, ...details] = [...what.split(/(?:: |, )(.*)/s), by && `by ${by}`].filter((part) => part)
+    return html`<li class="${result}"><span>${withIds(head ?? '')}<small>${withIds(details.join(' · '))}</small></span> <small>${toIstText(at)}</small></li>\n`
+  })
+
+/** Returns a text in which long ids are short. */
+const withIds = (text: string) =>
+  text.split(/\b([0-9a-f]{32})\b/).map((part, index) => (index % 2 ? html`<span class="id">${part}</span>` : part))
+
+/** Returns the open exceptions, each with the operator's next step and links to the changes that resolve it. */
+const warnings = (exceptions: TableData, view: OperatorView): Html[] =>
+  [...(exceptions.rows as Iterable<PaymentException>)]
     .filter(({ resolution }) => resolution === null)
-    .map(
-      ({
-        id,
-        kind,
-        amount,
-        utr,
-        receivedAt,
-      }) => html`<section class="note"><h2>${kind}${amount === null ? undefined : ` of ${toIndianText(amount)}`}</h2>
-<p>UTR ${cellText(utr)}, received ${toIstTime(receivedAt)}</p>
-<p>${changeLinks(changesOf(view, 'exception'), { exception: id }, view)}</p></section>\n`,
-    )
-
-/** Returns the form of a refund, filled in with the amount that can still be refunded, and links to all other changes. */
-function actions({ orderId, refundable }: ShownPayment, view: OperatorView): Html {
-  const changes = changesOf(view, 'order-id')
-  const isRefund = ({ name }: Command) => name === 'refunds create'
-  const refund = refundable.paise > 0 ? changes.find(isRefund) : undefined
-  const others = changes.filter((command) => !isRefund(command))
-  const fields = { 'order-id': orderId, amount: toDecimalText(refundable.paise) }
-  return html`${refund && changeForm(refund, fields, { back: view.here, send: 'Refund…' })}<p>${changeLinks(others, { 'order-id': orderId }, view)}</p>
-`
-}
+    .map((exception) => {
+      const cells = exceptions.cells(exception)
+      const { kind, amount, utr, receivedAt } = exception
+      return html`<section class="card warning"><p><strong>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</strong> · open ${ageText(receivedAt, view.now)}</p>
+<p>${cellText(cells.nextStep)}${utr === '' ? undefined : html` UTR <span class="id">${utr}</span>`}</p>
+<p class="actions">${changeLinks('exception', cells, view)}</p></section>\n`
+    })

@@ -1,8 +1,11 @@
+import type { PaymentHistory } from '../../books/reconciliation/payment-history.ts'
+import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
+import { toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
-import { RecordData, type TableData } from '../cli/data.ts'
+import { type Cell, type Data, Money, RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
-import type { ShownPayment } from '../cli/find-payments.ts'
+import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
@@ -10,36 +13,36 @@ import { fieldList, renderData } from './render.ts'
 import {
   addressOf,
   commandLine,
+  isRefund,
   needsArguments,
   type OperatorView,
   type PageFields,
   pageName,
+  pageOfRecord,
+  RECORD_FLAGS,
   toArguments,
 } from './view.ts'
 
-type Shown = Pick<Page, 'title' | 'body'>
-
 /** Returns the page of a command that reads: its filters and its result. */
-export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
+export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
-  if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
+  const title = command.summary
+  if (args.length === 0 && needsArguments(command)) return { title, body: filters, view }
   const { data = '', warnings = [] } = await view.run(command, args)
   const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
-    const { title, body } = await orderPage(data.fields as ShownPayment, view)
-    return { title, body: html`${notes}${body}${same}` }
+    return orderPage(data.fields as ShownPayment, view, same)
   }
-  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
+  return { title, body: html`${filters}${notes}${await renderData(data, view)}${same}`, view }
 }
 
-/** Returns the page with the empty form of a change. */
-export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
-  const { page, before } = pageBefore(fields, view)
-  const named = Object.fromEntries(toArguments(command, fields).map(toField))
-  const form = changeForm(command, fields, { back: page, send: 'Continue…' })
-  return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
+/** Returns the page with the empty form of a change, and the record that it changes. */
+export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
+  const form = changeForm(command, fields, pageBefore(fields, view))
+  const body = html`<div class="columns"><div>${form}</div>\n${before(await recordOf(fields, view))}</div>\n`
+  return { title: command.summary, body, view }
 }
 
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
@@ -48,55 +51,88 @@ export async function confirmationPage(
   fields: PageFields,
   view: OperatorView,
   sign: (change: Pick<PendingChange, 'command' | 'args' | 'back'>) => Record<string, string>,
-): Promise<Shown> {
-  const { page: back, before } = pageBefore(fields, view)
+): Promise<Page> {
+  const back = pageBefore(fields, view)
   const args = toArguments(command, fields)
   command.prepare(args)
-  const record = before && (await view.run(before.command, before.args)).data
-  const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
-  record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`
-}${sameCommand(commandLine(command, args))}`
-  return { title: `${command.summary}?`, body }
+  const record = await recordOf(fields, view)
+  const { amount: given, ...others } = Object.fromEntries(args.map(toField))
+  const whole = isRefund(command) ? (record?.refundable ?? record?.amount) : undefined
+  const money = given === undefined ? whole : new Money(toPaise(given))
+  const amount = money instanceof Money ? toIndianRupees(money.paise) : undefined
+  const body = html`<div class="columns"><section class="card">
+${amount && html`<p class="amount">${amount}</p>\n`}${fieldList(others)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
+${confirmationForm(command, sign({ command: command.name, args, back }), { back, amount })}</section>
+<div>${before(record)}${sameCommand(commandLine(command, args))}</div></div>
+`
+  return { title: `${command.summary}?`, body, view }
 }
 
-/** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
-function pageBefore({ back }: PageFields, { commands }: OperatorView) {
+const before = (record: Record<string, Cell> | undefined) =>
+  record && html`<section class="card"><h2>Before the change</h2>\n${fieldList(record)}</section>\n`
+
+/** Returns the page that the field `back` names, or the start page if the field names no page that reads. */
+function pageBefore({ back }: PageFields, { commands }: OperatorView): string {
   const [name = '', query = ''] = String(back ?? '').split('?')
   const command = commands.find((one) => pageName(one.name) === name && !one.changes)
-  if (command === undefined) return { page: '.' }
-  const fieldsBefore = Object.fromEntries(new URLSearchParams(query))
-  return { page: addressOf(command.name, fieldsBefore), before: { command, args: toArguments(command, fieldsBefore) } }
+  return command === undefined ? '.' : addressOf(command.name, Object.fromEntries(new URLSearchParams(query)))
+}
+
+/** Returns the fields of the record that a change names; undefined if the change names no record with a page. */
+async function recordOf(fields: PageFields, view: OperatorView): Promise<Record<string, Cell> | undefined> {
+  const flag = RECORD_FLAGS.find((one) => fields[one]) ?? ''
+  const command = view.commands.find(({ name }) => name === pageOfRecord(flag))
+  let data: Data | undefined = command && (await view.run(command, [`--${flag}=${fields[flag]}`])).data
+  if (flag === 'exception' && data instanceof RecordData) {
+    const { payments, exceptions } = data.fields as Found
+    const ofOrder = Array.from(payments.rows as Iterable<PaymentHistory>, (payment) => payment.exceptions)
+    const all = [...ofOrder.flat(), ...(exceptions.rows as Iterable<PaymentException>)]
+    return exceptions.cells(all.find(({ id }) => id === fields.exception) ?? {})
+  }
+  while (data instanceof RecordData && data.parts) data = data.parts.find((part) => part instanceof RecordData)
+  return data instanceof RecordData ? (data.fields as Record<string, Cell>) : undefined
 }
 
 /** Splits an argument into the name of its flag and its value. */
 function toField(arg: string): [string, string] {
   const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
-  return [flag.replaceAll('-', ' '), value]
+  return [flag, value]
 }
 
+/** The fields of `payments find`. */
+type Found = Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>>
+
 /** The flags of `payments find` that may identify a payment by one text. */
-const SEARCHED = ['order-id', 'refund', 'exception', 'merchant-order-id', 'utr']
+const SEARCHED = {
+  utr: 'UTR',
+  'order-id': 'orderId',
+  'merchant-order-id': 'order number',
+  refund: 'refundId',
+  exception: 'exception',
+}
 
 /** Searches by every identifier that the text may be. `orderId` is defined if the only result is this order. */
 export async function search(text: string, view: OperatorView): Promise<{ orderId?: string; body: Html }> {
   const find = view.commands.find(({ name }) => name === 'payments find') as Command
-  const orderIds = new Set<string>()
-  const parts: Html[] = []
+  const payments = new Map<string, PaymentHistory>()
+  const others: Html[] = []
+  const searched: string[] = []
   let hasOthers = false
-  for (const flag of SEARCHED) {
+  for (const [flag, identifier] of Object.entries(SEARCHED)) {
     const { data } = await view.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
     if (!(data instanceof RecordData)) continue
-    const [payments, exceptions, settlements] = ['payments', 'exceptions', 'settlements'].map((name) =>
-      Array.from((data.fields[name] as TableData).rows as Iterable<{ orderId: string }>),
-    )
-    for (const { orderId } of payments ?? []) orderIds.add(orderId)
-    hasOthers ||= exceptions?.length !== 0
-    if ([payments, exceptions, settlements].some((rows) => rows?.length !== 0)) parts.push(await renderData(data, view))
+    const found = data.fields as Found
+    for (const payment of found.payments.rows as Iterable<PaymentHistory>) payments.set(payment.orderId, payment)
+    for (const table of [found.exceptions, found.settlements]) others.push(await renderData(table, view))
+    hasOthers ||= Array.from(found.exceptions.rows as Iterable<object>).length > 0
+    searched.push(identifier)
   }
-  const [orderId] = orderIds
-  const body = parts.length > 0 ? html`${parts}` : html`<p>Nothing was found. Check the number, or open a list.</p>\n`
-  return orderId !== undefined && orderIds.size === 1 && !hasOthers ? { orderId, body } : { body }
+  const [orderId] = payments.keys()
+  const list = payments.size > 0 ? await renderData(paymentTable([...payments.values()], view.now), view) : undefined
+  const nothing = html`<p class="empty">Nothing was found. Check the number, or <a href="payments-find">find payments by amount and day</a>.</p>\n`
+  const body = html`<p class="quiet">Searched for “${text}” as ${searched.join(', ')}.</p>
+${list}${others}${list === undefined && others.join('') === '' ? nothing : undefined}`
+  return orderId !== undefined && payments.size === 1 && !hasOthers ? { orderId, body } : { body }
 }
 
 /** Ignores that a text does not have the form of an identifier, because it may be another identifier. */

@@ -1,9 +1,19 @@
 import { type Html, html } from '../../platform/html.ts'
-import type { Command } from '../cli/command.ts'
+import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
+import { toIstText } from '../../platform/time.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
-import { addressOf, addressOfColumn, addressOfRecord, changesOf, type OperatorView } from './view.ts'
+import {
+  addressOf,
+  addressOfColumn,
+  addressOfRecord,
+  changesOf,
+  isRefund,
+  labelsOf,
+  type OperatorView,
+  type PageFields,
+} from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
@@ -18,29 +28,38 @@ export async function renderData(data: Data, view: OperatorView): Promise<Html> 
   return html`${parts}`
 }
 
-/** Renders fields by name, such as those of a record. */
-export const fieldList = (fields: Readonly<Record<string, Cell | undefined>>): Html =>
+/** Renders fields by name, such as those of a record, without the empty ones. */
+export const fieldList = (fields: Cells): Html =>
   html`<dl class="fields">
-${Object.entries(fields).map(([name, cell]) => html`<div><dt>${inWords(name)}</dt><dd>${linked(name, cell)}</dd></div>\n`)}</dl>
+${Object.entries(fields).map(([name, cell]) => (isEmpty(cell) ? undefined : html`<div><dt>${inWords(name)}</dt><dd>${rendered(name, cell)}</dd></div>\n`))}</dl>
 `
 
+type Cells = Readonly<Record<string, Cell | undefined>>
+
 async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
-  const { title, empty, words, last, record } = table.views
-  const lines: Html[] = []
+  const { title, empty, words, last, record = '' } = table.views
+  const rows: Cells[] = []
   let isCut = false
   for await (const row of table.rows) {
-    isCut = lines.length === view.rows
+    isCut = rows.length === view.rows
     if (isCut) break
-    const cells: Record<string, Cell | undefined> = { ...table.cells(row), ...words?.(row as never) }
-    lines.push(renderRow(table.columns, cells, record === undefined ? undefined : { flag: record, view }))
+    rows.push({ ...table.cells(row), ...words?.(row as never) })
   }
-  if (lines.length === 0) return empty === undefined ? html`` : html`<p>${empty}</p>\n`
+  if (rows.length === 0) return empty === undefined ? html`` : html`<p class="empty">${empty}</p>\n`
+  const [first = ''] = table.columns
+  const columns = table.columns.filter((column) => rows.some((cells) => !isEmpty(cells[column])))
+  const lines = rows.map((cells) => {
+    const address = addressOfRecord(record, String(cells[first]))
+    const changes = html`<td class="changes">${changeLinks(record, cells, view, cells[first])}</td>`
+    return html`<tr>${columns.map((column) => renderCell(column, cells[column], column === first ? address : undefined))}${record && changes}</tr>\n`
+  })
   // The sums of a table that is cut would be those of its first rows.
-  if (last && !isCut) lines.push(renderRow(table.columns, last(), undefined))
-  const label = title ?? record ?? 'rows'
-  return html`${title === undefined ? undefined : html`<h2>${title.replace(/:$/, '')}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label}">
+  const sums: Cells | undefined = isCut ? undefined : last?.()
+  if (sums) lines.push(html`<tr>${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`)
+  const label = title?.replace(/:$/, '')
+  return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? (record || 'rows')}">
 <table>
-<thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${record === undefined ? undefined : html`<td></td>`}</tr></thead>
+<thead><tr>${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.[column])}>${inWords(column)}</th>`)}${record && html`<td></td>`}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>
@@ -48,31 +67,45 @@ ${lines}</tbody>
 ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
 
-type RowOf = { flag: string; view: OperatorView } | undefined
+const isEmpty = (cell: Cell | undefined) => cellText(cell) === '-'
 
-function renderRow(columns: readonly string[], cells: Readonly<Record<string, Cell | undefined>>, of: RowOf): Html {
-  const [first = ''] = columns
-  const id = String(cells[first])
-  return html`<tr>${columns.map((column) => {
-    const cell = cells[column]
-    const isNumber = typeof cell === 'number' || cell instanceof Money
-    const address = of && column === first ? addressOfRecord(of.flag, id) : undefined
-    return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, address)}</td>`
-  })}${of && html`<td>${changeLinks(changesOf(of.view, of.flag), { [of.flag]: id }, of.view)}</td>`}</tr>\n`
+/** Returns the class of a cell with a number. */
+const isNumber = (cell: Cell | undefined) =>
+  typeof cell === 'number' || cell instanceof Money ? html` class="number"` : undefined
+
+const renderCell = (column: string, cell: Cell | undefined, address?: string): Html =>
+  html`<td${isNumber(cell)}>${rendered(column, cell, address)}</td>`
+
+/**
+ * Returns links to the forms of the changes that a record permits. An order's amount is filled in. An exception is
+ * refunded as a whole, so the label contains its amount.
+ */
+export function changeLinks(flag: string, record: PageFields, view: OperatorView, id = record.id): Html[] {
+  return changesOf(view, flag, record).map((command) => {
+    const amount = isRefund(command) ? (record.refundable ?? record.amount) : record.amount
+    const { paise } = amount instanceof Money ? amount : { paise: 0 }
+    const fields = { [flag]: String(id), ...(flag === 'order-id' && { amount: toDecimalText(paise) }), back: view.here }
+    const figure = flag === 'exception' && isRefund(command) ? ` ${toIndianRupees(paise)}` : '…'
+    return html`<a class="button" href="${addressOf(command.name, fields)}">${labelsOf(command.name).label}${figure}</a> `
+  })
 }
 
-/** Returns links to the forms of changes, filled in with `fields`. */
-export const changeLinks = (commands: readonly Command[], fields: Record<string, string>, { here }: OperatorView) =>
-  commands.map(
-    ({ name, summary }) => html`<a class="button" href="${addressOf(name, { ...fields, back: here })}">${summary}</a> `,
-  )
+/** Renders a status, in the colour of its success or failure. */
+export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
 
-/** Returns the text of a cell, as a link if the cell identifies a record with a page. */
-function linked(column: string, cell: Cell | undefined, address?: string): Html {
-  const to = address ?? (typeof cell === 'string' && cell !== '' ? addressOfColumn(column, cell) : undefined)
-  return to === undefined ? html`${cellText(cell)}` : html`<a href="${to}">${cellText(cell)}</a>`
+/** Renders a cell, with a link if the cell identifies a record with a page. All amounts have one format. */
+function rendered(name: string, cell: Cell | undefined, address?: string): Html {
+  if (cell instanceof Money) return html`${toIndianRupees(cell.paise)}`
+  const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
+  if (name === 'status' && text !== '-') return statusOf(text)
+  const to = address ?? (text === '-' ? undefined : addressOfColumn(name, text))
+  if (to !== undefined) return html`<a class="id" href="${to}">${text}</a>`
+  return /^(?=.*\d)[\w.-]{16,}$/.test(text) ? html`<span class="id">${text}</span>` : html`${text}`
 }
 
-/** Formats the name of a field in words: `merchantOrderId` becomes `merchant order id`. */
+/** Formats the name of a field in words: `merchantOrderId` becomes `merchant order ID`. */
 const inWords = (name: string) =>
-  name.replace(/(?<=[a-z])[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`).replaceAll('_', ' ')
+  name
+    .replace(/(?<=[a-z])[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
+    .replace(/[_-]/g, ' ')
+    .replace(/\b(?:id|mid|pid|utr|url)\b/g, (short) => short.toUpperCase())

@@ -1,70 +1,90 @@
 /** The style sheet of the console, without the colours. */
 export const STYLE = `* { box-sizing: border-box; }
-body {
-  display: grid;
-  grid-template: auto 1fr / 13rem minmax(0, 1fr);
-  margin: 0;
-  min-height: 100vh;
-  background: var(--ground);
-  color: var(--ink);
-  font: 1rem/1.5 system-ui, sans-serif;
-  font-variant-numeric: tabular-nums;
-}
-a { color: var(--accent); }
+:root { --warn-line: #e5cf94; --warn-wash: #fff6e5; --good-wash: #e5f4ec; --bad-wash: #fdefee; }
+@media (prefers-color-scheme: dark) { :root { --warn-line: #6a5420; --warn-wash: #2a2110; --good-wash: #12291f; --bad-wash: #321a19; } }
+body { display: grid; grid-template: auto 1fr / 12.5rem minmax(0, 1fr); margin: 0; min-height: 100vh; background: var(--ground); color: var(--ink); }
+body, input, button, .button { font: 0.9375rem/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }
+a { color: var(--accent); text-underline-offset: 0.15em; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .skip { position: absolute; left: -100vw; }
 .skip:focus { left: 0; background: var(--ground); }
-header { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 1.5rem; grid-column: 1 / -1; padding: 0.75rem 1.5rem; border-bottom: 1px solid var(--line); }
-header form { display: flex; flex: 1 1 20rem; gap: 0.5rem; max-width: 44rem; }
-header input { flex: 1; }
-.brand { color: var(--ink); font-weight: 650; text-decoration: none; }
-nav { padding: 1rem 0.75rem; border-right: 1px solid var(--line); }
-nav ul { margin: 0; padding: 0; list-style: none; }
-nav a { display: block; padding: 0.375rem 0.75rem; border-radius: 0.5rem; color: var(--quiet); text-decoration: none; }
-nav a:is(:hover, [aria-current]) { background: var(--raised); color: var(--ink); }
-nav [aria-current] { font-weight: 600; }
-main { padding: 1.5rem; }
-h1 { margin: 0 0 0.5rem; font-size: 1.375rem; line-height: 1.3; }
-h2 { margin: 1.5rem 0 0.5rem; font-size: 1rem; }
-.columns { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: 1.75rem; }
-.card { padding: 0 1rem 0.5rem; margin-bottom: 1rem; border: 1px solid var(--line); border-radius: 0.75rem; }
+header { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 1.5rem; grid-column: 1 / -1; padding: 0.625rem 1.5rem; border-bottom: 1px solid var(--line); }
+header form { display: flex; flex: 1 1 18rem; gap: 0.5rem; max-width: 46rem; }
+header input { flex: 1; min-width: 0; }
+header span { margin-left: auto; }
+.brand { flex: 0 0 9.5rem; color: var(--ink); font-weight: 700; text-decoration: none; }
+body > nav { padding: 0.75rem; border-right: 1px solid var(--line); }
+nav details { display: none; }
+nav ul, .timeline { margin: 0; padding: 0; list-style: none; }
+nav li a { display: flex; justify-content: space-between; padding: 0.4375rem 0.75rem; border-radius: 0.5rem; color: var(--ink); text-decoration: none; }
+nav li a:is(:hover, [aria-current]) { background: var(--raised); font-weight: 600; }
+.group { padding: 0.75rem 0.75rem 0; }
+.badge { padding: 0 0.4375rem; border-radius: 0.625rem; background: var(--bad); color: var(--ground); font-size: 0.8125rem; }
+main { min-width: 0; padding: 1.125rem 1.75rem 3rem; }
+h1 { margin: 0; font-size: 1.375rem; line-height: 1.4; }
+h2 { margin: 1.25rem 0 0.5rem; font-size: 1rem; }
+:is(.card, .columns > div) > h2:first-child { margin-top: 0; }
+p { margin: 0.5rem 0; }
+.title { display: flex; flex-wrap: wrap; align-items: center; gap: 0.25rem 0.75rem; margin-bottom: 0.5rem; }
+.quiet, .crumbs, .crumbs a, .group, .empty, dt, small, ::placeholder { color: var(--quiet); opacity: 1; }
+.crumbs, .group, .status, small, pre { font-size: 0.8125rem; }
+.columns { display: grid; grid-template: auto 1fr / minmax(0, 1fr) 21.25rem; column-gap: 1.75rem; align-items: start; margin-top: 1rem; }
+.columns > :nth-child(2) { grid-area: 1 / 2 / 3; }
+.card, .note, .error, .empty { padding: 0.75rem 1rem; margin: 0 0 0.875rem; border: 1px solid var(--line); border-radius: 0.75rem; }
+.warning { padding: 0.25rem 1rem; border-color: var(--warn-line); background: var(--warn-wash); }
+.error { border-color: var(--bad); background: var(--bad-wash); }
+.empty { padding: 2.5rem 1rem; border-style: dashed; text-align: center; }
+.amount { margin: 0; font-size: 2.125rem; font-weight: 700; line-height: 1.3; }
+.warning strong, dt, .timeline span { display: inline-block; }
+:is(.warning strong, dt, th, .timeline span)::first-letter { text-transform: uppercase; }
 .fields { max-width: 44rem; margin: 0; }
-.fields > div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; padding: 0.375rem 0; border-bottom: 1px solid var(--line); }
-.fields > div:last-child { border: 0; }
-dt, .quiet { color: var(--quiet); }
-dd { margin: 0; overflow-wrap: anywhere; }
-.status { padding: 0.125rem 0.5rem; border-radius: 0.375rem; background: var(--raised); font-size: 0.875rem; vertical-align: middle; }
-.status.SUCCESS { color: var(--good); }
-.status:is(.FAIL, .REJECT) { color: var(--bad); }
-.timeline { margin: 0; padding: 0 0 0 1rem; border-left: 2px solid var(--line); list-style: none; }
-.timeline li { display: flex; justify-content: space-between; gap: 1rem; padding: 0.25rem 0; }
-.timeline small { flex: none; }
-.table { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.875rem; }
-:is(th, td) { padding: 0.375rem 1rem 0.375rem 0; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+.fields > div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.375rem 0; border-top: 1px solid var(--line); }
+.fields > div:first-child { border: 0; }
+dt, .timeline small { flex: none; }
+dd { min-width: 0; margin: 0; overflow-wrap: anywhere; text-align: right; user-select: all; }
+.status { padding: 0.125rem 0.5rem; border-radius: 0.375rem; background: var(--raised); font-weight: 600; }
+.status.SUCCESS { background: var(--good-wash); color: var(--good); }
+.status:is(.FAIL, .FAILED, .REJECT) { background: var(--bad-wash); color: var(--bad); }
+.timeline li { position: relative; display: flex; justify-content: space-between; gap: 1rem; padding: 0 0 0.75rem 1.625rem; --dot: var(--quiet); }
+.timeline .success { --dot: var(--good); }
+.timeline .failure { --dot: var(--bad); }
+.timeline li:not(:last-child)::before { content: ''; position: absolute; inset: 0.5rem auto -0.5rem 0.25rem; border-left: 2px solid var(--line); }
+.timeline li::after { content: ''; position: absolute; top: 0.4375rem; left: 0; width: 0.625rem; height: 0.625rem; border-radius: 50%; background: var(--dot); }
+.timeline li > span { min-width: 0; overflow-wrap: anywhere; }
+.timeline span small { display: block; }
+.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; }
+table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
+:is(th, td) { max-width: 26rem; padding: 0.4375rem 0.75rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
+thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); }
 .number { text-align: right; }
-.text, pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-.note, .error { padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 0.75rem; background: var(--raised); }
-.error { border-color: var(--bad); }
-.filters, .change { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem 1rem; margin: 0.75rem 0; }
-label { display: grid; gap: 0.125rem; font-size: 0.875rem; }
-label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center; min-height: 3rem; }
-input:not([type='checkbox']), button, .button {
-  min-height: 3rem;
-  padding: 0.375rem 0.875rem;
-  border: 1px solid var(--unpaid);
-  border-radius: 0.75rem;
-  background: var(--ground);
-  color: var(--ink);
-  font: inherit;
-}
-button, .button { display: inline-flex; align-items: center; font-weight: 600; text-decoration: none; cursor: pointer; }
-td .button { min-height: 2.25rem; padding: 0 0.625rem; }
-.primary { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
+.changes { position: sticky; right: 0; background: var(--ground); }
+.changes:empty { padding: 0; }
+.id { display: inline-block; max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
+dd .id { max-width: 100%; }
+.text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem; margin: 0.75rem 0; }
+.filters small { display: none; }
+.filters input:not([type='checkbox']) { width: 10.5rem; }
+.change label { display: block; max-width: 26rem; margin: 0 0 0.875rem; }
+.change input:not([type='checkbox']) { display: block; width: 100%; }
+label { display: grid; font-weight: 600; }
+label small { font-weight: 400; }
+label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center; min-height: 2.5rem; }
+input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.375rem 0.875rem; border: 1px solid var(--unpaid); border-radius: 0.625rem; background: var(--ground); color: var(--ink); }
+button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
+.actions > :first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
+td .button { min-height: 0; padding: 0; border: 0; color: var(--accent); font-size: inherit; text-decoration: underline; }
+@media (max-width: 60rem) { .columns { display: block; } }
 @media (max-width: 50rem) {
   body { display: block; }
-  nav { border: 0; padding-bottom: 0; }
-  nav ul { display: flex; flex-wrap: wrap; }
-  .columns { grid-template-columns: minmax(0, 1fr); }
+  header, main, body > nav { padding: 0.625rem 1rem; }
+  header form { flex-basis: 100%; order: 1; }
+  .brand { flex: none; }
+  body > nav { border: 0; border-bottom: 1px solid var(--line); }
+  nav details { display: block; }
+  nav details:not([open]) + ul { display: none; }
+  .timeline li { display: block; }
+  .table { max-height: none; }
+  .changes { position: static; }
 }
 `

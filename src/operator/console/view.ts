@@ -1,4 +1,5 @@
 import type { Command } from '../cli/command.ts'
+import { Money } from '../cli/data.ts'
 import type { Output } from '../cli/output.ts'
 import type { OperatorKey } from './operator-keys.ts'
 
@@ -11,6 +12,7 @@ export type OperatorView = {
   here: string
   /** Largest number of rows of a table on a page. */
   rows: number
+  now: Date
   /**
    * Runs a command in the operator's name. `auditId` identifies a change in the audit. Throws a UsageError for invalid
    * arguments, before anything is run.
@@ -71,10 +73,13 @@ const RECORDS: Readonly<Record<string, { column: string; page: string }>> = {
 /** The flags that name the record of a change. A form that names one leaves out the others. */
 export const RECORD_FLAGS = Object.keys(RECORDS)
 
+/** Returns the command whose page shows a record; undefined if the record has no page. */
+export const pageOfRecord = (flag: string) => RECORDS[flag]?.page
+
 /** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
-  const record = RECORDS[flag]
-  return record && addressOf(record.page, { [flag]: id })
+  const page = pageOfRecord(flag)
+  return page && addressOf(page, { [flag]: id })
 }
 
 /** Returns the address of the record that a column names; undefined if the column names no record with a page. */
@@ -83,6 +88,34 @@ export function addressOfColumn(column: string, id: string): string | undefined 
   return flag && addressOfRecord(flag, id)
 }
 
-/** Returns the commands that change the record that `flag` names. */
-export const changesOf = ({ commands }: OperatorView, flag: string) =>
-  commands.filter(({ changes, flags }) => changes && flags.includes(flag))
+/** Labels of changes for which the second word of the command is not clear. */
+const LABELS: Readonly<Record<string, string>> = {
+  'payments enquire': 'Check status',
+  'refunds create': 'Refund',
+  'refunds done': 'Mark as done',
+  'refunds fail': 'Mark as failed',
+  'webhooks resend': 'Resend webhook',
+}
+
+/** Returns a command's group and its name in the group, which is the label of a link or a button to it. */
+export function labelsOf(name: string): { group: string; label: string } {
+  const [group = '', label = group] = name.split(/ (.*)/).map((word) => word.replace(/^./, (one) => one.toUpperCase()))
+  return { group, label: LABELS[name] ?? label }
+}
+
+/** Returns the changes that a record permits, a refund first. `flag` names the record, whose fields are `record`. */
+export const changesOf = ({ commands }: OperatorView, flag: string, record: PageFields): readonly Command[] =>
+  commands
+    .filter(({ name, changes, flags }) => changes && flags.includes(flag) && isPermitted(name, record))
+    .sort((one, other) => Number(isRefund(other)) - Number(isRefund(one)))
+
+export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
+
+const isAbove0 = (amount: unknown) => amount instanceof Money && amount.paise > 0
+
+/** Whether the state of a record permits a change, which the command itself checks again. */
+function isPermitted(name: string, { kind, resolution, endedAt, status, refundable, enquiries }: PageFields): boolean {
+  if (resolution || endedAt) return false
+  if (isRefund({ name })) return kind === 'double payment' || kind === 'late payment' || isAbove0(refundable)
+  return !(name === 'payments enquire' && enquiries === null) && !(name === 'payments confirm' && status === 'SUCCESS')
+}
