@@ -3,7 +3,16 @@ import { type Html, html } from '../../platform/html.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
-import { flagsOf, labelsOf, type OperatorView, type PageFields, pageName, RECORD_FLAGS } from './view.ts'
+import {
+  alternativesTo,
+  flagsOf,
+  labelsOf,
+  listsOf,
+  type OperatorView,
+  type PageFields,
+  pageName,
+  recordOf,
+} from './view.ts'
 
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
@@ -47,17 +56,14 @@ ${listsOf(view).map(({ name }, index, lists) => {
 })}</ul></nav>
 `
 
-/** Returns the commands with a page of their own. The pages of single records follow from links. */
-const listsOf = ({ commands }: OperatorView) =>
-  commands.filter(({ changes, name }) => !changes && !name.endsWith(' show'))
-
 const isHere = (name: string, { here }: OperatorView) => here.split('?')[0] === pageName(name)
 
-/** Returns a link to the first list of the group in which the page is. */
+/** Returns a link to the first page of the group, such as the search of payments for an order. */
 function crumbs(view: OperatorView): Html | undefined {
-  const list = listsOf(view).find(({ name }) => name.split(' ')[0] === view.here.split(/[-?]/)[0])
-  if (list === undefined || isHere(list.name, view)) return undefined
-  return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(list.name)}">${labelsOf(list.name).group}</a> ›</nav>\n`
+  const groupOf = (name = '') => name.split(/[ ?-]/)[0]
+  const first = view.commands.find(({ name, changes }) => !changes && groupOf(name) === groupOf(view.here))
+  if (first === undefined || isHere(first.name, view)) return undefined
+  return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(first.name)}">${labelsOf(first.name).group}</a> ›</nav>\n`
 }
 
 /** Returns the filters of a command that reads. */
@@ -75,32 +81,25 @@ ${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 </form>
 `
 
-/** Types of inputs by the placeholder in the usage. */
-const TYPES: Readonly<Record<string, string>> = { ' DAY': 'date', ' YYYY-MM': 'month' }
-
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
 function inputs(command: Command, fields: PageFields): Html {
   const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
-  const record = command.changes ? RECORD_FLAGS.find((flag) => textOf(flag) !== '') : undefined
-  // Of alternatives in parentheses, only the one that names the record applies.
-  const usage = command.usage.replace(/\(([^)]*)\)/, (all, parts: string) =>
-    record === undefined ? all : (parts.split(' | ').find((part) => part.includes(`--${record} `)) ?? all),
-  )
-  const options = new Map(optionsOf(command).map(([option, text]) => [option.replace(/^--([a-z-]+).*/, '$1'), text]))
-  return html`${flagsOf(command).map((flag) => {
+  const record = recordOf(command, fields) ?? ''
+  const excluded = alternativesTo(record, command)
+  return html`${optionsOf(command).map(([option, text]) => {
+    const [, flag = '', placeholder = ''] = /^--([a-z-]+) ?(.*)/.exec(option) ?? []
+    if (!flagsOf(command).includes(flag) || excluded.includes(flag)) return undefined
     const value = textOf(flag)
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    const [, placeholder = '-'] = new RegExp(`--${flag}(?![\\w-])( [A-Z-]+)?`).exec(usage) ?? []
-    if (record !== undefined && !new RegExp(`--${flag}(?![\\w-])`).test(usage)) return undefined
-    const [label, hint = ''] = (options.get(flag) ?? '').split(/[;,(] ?| (?=such as )/)
-    if (command.switches.includes(flag)) {
-      return html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
-    }
-    const type = TYPES[placeholder] ?? 'text'
-    const required = record !== undefined && !usage.includes(`[--${flag} `) ? html` required` : undefined
-    return html`<label>${label} <input type="${type}" name="${flag}" value="${value}"${required}> <small>${hint.replace(')', '')}</small></label>\n`
+    const [label, hint = ''] = text.split(/[;,(] ?| (?=such as )/)
+    return command.switches.includes(flag)
+      ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
+      : html`<label>${label} <input type="${TYPES[placeholder] ?? 'text'}" name="${flag}" value="${value}"> <small>${hint.replace(')', '')}</small></label>\n`
   })}`
 }
+
+/** Types of inputs by the placeholder of their value in the usage. */
+const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month' }
 
 /** Returns the form that confirms a change. `fields` are its signed fields, `amount` is added to the button. */
 export const confirmationForm = (
@@ -115,4 +114,4 @@ ${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="
 
 /** Returns the section that names the same command for the command line. */
 export const sameCommand = (line: string): Html =>
-  html`<section class="card same"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`
+  html`<section class="card"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`

@@ -9,7 +9,7 @@ import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { fieldList, renderData } from './render.ts'
+import { fieldList, inWords, renderData } from './render.ts'
 import {
   addressOf,
   commandLine,
@@ -19,7 +19,7 @@ import {
   type PageFields,
   pageName,
   pageOfRecord,
-  RECORD_FLAGS,
+  recordOf,
   toArguments,
 } from './view.ts'
 
@@ -41,7 +41,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
 /** Returns the page with the empty form of a change, and the record that it changes. */
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const form = changeForm(command, fields, pageBefore(fields, view))
-  const body = html`<div class="columns"><div>${form}</div>\n${before(await recordOf(fields, view))}</div>\n`
+  const body = html`<div class="columns"><div>${form}</div>\n${before(await recordBefore(command, fields, view))}</div>\n`
   return { title: command.summary, body, view }
 }
 
@@ -55,7 +55,7 @@ export async function confirmationPage(
   const back = pageBefore(fields, view)
   const args = toArguments(command, fields)
   command.prepare(args)
-  const record = await recordOf(fields, view)
+  const record = await recordBefore(command, fields, view)
   const { amount: given, ...others } = Object.fromEntries(args.map(toField))
   const whole = isRefund(command) ? (record?.refundable ?? record?.amount) : undefined
   const money = given === undefined ? whole : new Money(toPaise(given))
@@ -79,10 +79,10 @@ function pageBefore({ back }: PageFields, { commands }: OperatorView): string {
 }
 
 /** Returns the fields of the record that a change names; undefined if the change names no record with a page. */
-async function recordOf(fields: PageFields, view: OperatorView): Promise<Record<string, Cell> | undefined> {
-  const flag = RECORD_FLAGS.find((one) => fields[one]) ?? ''
-  const command = view.commands.find(({ name }) => name === pageOfRecord(flag))
-  let data: Data | undefined = command && (await view.run(command, [`--${flag}=${fields[flag]}`])).data
+async function recordBefore(change: Command, fields: PageFields, view: OperatorView) {
+  const flag = recordOf(change, fields) ?? ''
+  const page = pageOfRecord(flag, view)
+  let data: Data | undefined = page && (await view.run(page, [`--${flag}=${fields[flag]}`])).data
   if (flag === 'exception' && data instanceof RecordData) {
     const { payments, exceptions } = data.fields as Found
     const ofOrder = Array.from(payments.rows as Iterable<PaymentHistory>, (payment) => payment.exceptions)
@@ -103,13 +103,7 @@ function toField(arg: string): [string, string] {
 type Found = Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>>
 
 /** The flags of `payments find` that may identify a payment by one text. */
-const SEARCHED = {
-  utr: 'UTR',
-  'order-id': 'orderId',
-  'merchant-order-id': 'order number',
-  refund: 'refundId',
-  exception: 'exception',
-}
+const SEARCHED = ['utr', 'order-id', 'merchant-order-id', 'refund', 'exception']
 
 /** Searches by every identifier that the text may be. `orderId` is defined if the only result is this order. */
 export async function search(text: string, view: OperatorView): Promise<{ orderId?: string; body: Html }> {
@@ -118,14 +112,14 @@ export async function search(text: string, view: OperatorView): Promise<{ orderI
   const others: Html[] = []
   const searched: string[] = []
   let hasOthers = false
-  for (const [flag, identifier] of Object.entries(SEARCHED)) {
+  for (const flag of SEARCHED) {
     const { data } = await view.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
     if (!(data instanceof RecordData)) continue
     const found = data.fields as Found
     for (const payment of found.payments.rows as Iterable<PaymentHistory>) payments.set(payment.orderId, payment)
     for (const table of [found.exceptions, found.settlements]) others.push(await renderData(table, view))
     hasOthers ||= Array.from(found.exceptions.rows as Iterable<object>).length > 0
-    searched.push(identifier)
+    searched.push(inWords(flag))
   }
   const [orderId] = payments.keys()
   const list = payments.size > 0 ? await renderData(paymentTable([...payments.values()], view.now), view) : undefined

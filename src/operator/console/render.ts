@@ -104,7 +104,7 @@ function rendered(name: string, cell: Cell | undefined, address?: string): Html 
 }
 
 /** Formats the name of a field in words: `merchantOrderId` becomes `merchant order ID`. */
-const inWords = (name: string) =>
+export const inWords = (name: string) =>
   name
     .replace(/(?<=[a-z])[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
     .replace(/[_-]/g, ' ')

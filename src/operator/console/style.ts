@@ -1,7 +1,5 @@
 /** The style sheet of the console, without the colours. */
 export const STYLE = `* { box-sizing: border-box; }
-:root { --warn-line: #e5cf94; --warn-wash: #fff6e5; --good-wash: #e5f4ec; --bad-wash: #fdefee; }
-@media (prefers-color-scheme: dark) { :root { --warn-line: #6a5420; --warn-wash: #2a2110; --good-wash: #12291f; --bad-wash: #321a19; } }
 body { display: grid; grid-template: auto 1fr / 12.5rem minmax(0, 1fr); margin: 0; min-height: 100vh; background: var(--ground); color: var(--ink); }
 body, input, button, .button { font: 0.9375rem/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }
 a { color: var(--accent); text-underline-offset: 0.15em; }
@@ -19,7 +17,6 @@ nav ul, .timeline { margin: 0; padding: 0; list-style: none; }
 nav li a { display: flex; justify-content: space-between; padding: 0.4375rem 0.75rem; border-radius: 0.5rem; color: var(--ink); text-decoration: none; }
 nav li a:is(:hover, [aria-current]) { background: var(--raised); font-weight: 600; }
 .group { padding: 0.75rem 0.75rem 0; }
-.badge { padding: 0 0.4375rem; border-radius: 0.625rem; background: var(--bad); color: var(--ground); font-size: 0.8125rem; }
 main { min-width: 0; padding: 1.125rem 1.75rem 3rem; }
 h1 { margin: 0; font-size: 1.375rem; line-height: 1.4; }
 h2 { margin: 1.25rem 0 0.5rem; font-size: 1rem; }
@@ -31,8 +28,8 @@ p { margin: 0.5rem 0; }
 .columns { display: grid; grid-template: auto 1fr / minmax(0, 1fr) 21.25rem; column-gap: 1.75rem; align-items: start; margin-top: 1rem; }
 .columns > :nth-child(2) { grid-area: 1 / 2 / 3; }
 .card, .note, .error, .empty { padding: 0.75rem 1rem; margin: 0 0 0.875rem; border: 1px solid var(--line); border-radius: 0.75rem; }
-.warning { padding: 0.25rem 1rem; border-color: var(--warn-line); background: var(--warn-wash); }
-.error { border-color: var(--bad); background: var(--bad-wash); }
+.warning { padding: 0.25rem 1rem; border-color: color-mix(in srgb, #dba000 45%, var(--ground)); background: color-mix(in srgb, #dba000 12%, var(--ground)); }
+.error { border-color: var(--bad); }
 .empty { padding: 2.5rem 1rem; border-style: dashed; text-align: center; }
 .amount { margin: 0; font-size: 2.125rem; font-weight: 700; line-height: 1.3; }
 .warning strong, dt, .timeline span { display: inline-block; }
@@ -43,8 +40,8 @@ p { margin: 0.5rem 0; }
 dt, .timeline small { flex: none; }
 dd { min-width: 0; margin: 0; overflow-wrap: anywhere; text-align: right; user-select: all; }
 .status { padding: 0.125rem 0.5rem; border-radius: 0.375rem; background: var(--raised); font-weight: 600; }
-.status.SUCCESS { background: var(--good-wash); color: var(--good); }
-.status:is(.FAIL, .FAILED, .REJECT) { background: var(--bad-wash); color: var(--bad); }
+.status.SUCCESS { background: color-mix(in srgb, var(--good) 10%, var(--ground)); color: var(--good); }
+.status:is(.FAIL, .FAILED, .REJECT) { background: color-mix(in srgb, var(--bad) 8%, var(--ground)); color: var(--bad); }
 .timeline li { position: relative; display: flex; justify-content: space-between; gap: 1rem; padding: 0 0 0.75rem 1.625rem; --dot: var(--quiet); }
 .timeline .success { --dot: var(--good); }
 .timeline .failure { --dot: var(--bad); }

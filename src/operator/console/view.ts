@@ -64,21 +64,39 @@ export function commandLine({ name }: Command, args: readonly string[]): string 
 }
 
 /** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
-const RECORDS: Readonly<Record<string, { column: string; page: string }>> = {
+const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
   refund: { column: 'refundId', page: 'refunds show' },
   exception: { column: 'exceptionId', page: 'payments find' },
+  delivery: {},
 }
 
-/** The flags that name the record of a change. A form that names one leaves out the others. */
-export const RECORD_FLAGS = Object.keys(RECORDS)
+const RECORD_FLAGS = Object.keys(RECORDS)
+
+/** Returns the flag with which the fields of a change name a record; undefined if they name none. */
+export const recordOf = ({ changes, flags }: Command, fields: PageFields) =>
+  RECORD_FLAGS.find((flag) => changes && flags.includes(flag) && fields[flag])
+
+/** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
+export const listsOf = ({ commands }: OperatorView) =>
+  commands.filter(({ changes, flags }) => !changes && !flags.some((flag) => RECORDS[flag]?.column))
+
+/** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
+export function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
+  const flagsIn = (text: string) => flags.filter((one) => new RegExp(`--${one}(?![\\w-])`).test(text))
+  const group = usage.match(/\([^()]*\)/g)?.find((text) => flagsIn(text).includes(flag)) ?? ''
+  const alternatives = group.split(' | ').map(flagsIn)
+  const own = alternatives.filter((one) => one.includes(flag)).flat()
+  return alternatives.flat().filter((one) => !own.includes(one))
+}
 
 /** Returns the command whose page shows a record; undefined if the record has no page. */
-export const pageOfRecord = (flag: string) => RECORDS[flag]?.page
+export const pageOfRecord = (flag: string, { commands }: OperatorView) =>
+  commands.find(({ name }) => name === RECORDS[flag]?.page)
 
 /** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
-  const page = pageOfRecord(flag)
+  const page = RECORDS[flag]?.page
   return page && addressOf(page, { [flag]: id })
 }
 
