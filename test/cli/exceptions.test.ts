@@ -44,6 +44,14 @@ describe('payments resolve', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(`exception ${id} resolved: ${REASON}`)
   })
 
+  it('payments exceptions prints the next step for each exception until it is resolved', async () => {
+    const { mid, id } = await paidTwice()
+    const listed = async () => (await ops('exceptions', '--mid', mid)).stdout
+    expect(await listed()).toMatch(/nextStep\n.* The customer paid twice: refund the second payment\.\n/)
+    await json(...resolve(id, REASON))
+    expect(await listed()).not.toContain('refund the second payment')
+  })
+
   it.each(['one after the other', 'concurrently'])(
     'payments resolve, run %s by two operators, stores one resolution and shows the resolution to the second operator',
     async (when) => {

@@ -43,6 +43,8 @@ describe('payments find', () => {
       ],
       ['settled: SUCCESS, UTR PAYOUT1, ₹198.00, fee ₹2.00', 'bank'],
     ])
+    const results = payments[0].steps.map(({ result }: { result?: string }) => result)
+    expect(results).toEqual([undefined, 'failure', 'success', 'failure', 'success'])
     const { stdout } = await ops('--utr', utr)
     expect(stdout + JSON.stringify(payments)).not.toMatch(/Asha|asha@|0123456789/)
     expect(stdout).toMatch(/merchantOrderId +A-17\n/)

@@ -179,6 +179,20 @@ it('payments show lists the refunds in an order’s history', async () => {
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })
 
+it('payments show prints refunded and open amounts without refunds of a duplicate payment, and the settlement day', async () => {
+  const show = () => json('payments', 'show', '--order-id', orderId)
+  const { refundId } = await create('--amount', '50')
+  await json('refunds', 'done', '--refund', refundId, '--reference', 'ARN1')
+  await create('--amount', '20.50')
+  const { refundId: failed } = await create('--amount', '10')
+  await json('refunds', 'fail', '--refund', failed, '--reason', 'the account is closed')
+  await notify(service, notification(orderId, { UTR: newUtr() }))
+  const [duplicate] = (await show()).exceptions
+  await json('refunds', 'create', '--exception', duplicate.id)
+  const figures = { amount: 200, refunded: 50, refundsOpen: 20.5, refundable: 129.5 }
+  expect(await show()).toMatchObject({ ...figures, settlementDueOn: expect.stringMatching(/^20\d\d-\d\d-\d\d$/) })
+})
+
 it('ops today counts open refunds, and warns like /readyz if the refunds’ acquirer is not configured', async () => {
   const { refundId } = await create('--amount', '50')
   await heldBy('setu', refundId)

@@ -80,7 +80,7 @@ td .button { min-height: 0; padding: 0; border: 0; color: var(--accent); font-si
   body > nav { border: 0; border-bottom: 1px solid var(--line); }
   nav details { display: block; }
   nav details:not([open]) + ul { display: none; }
-  .timeline li { display: block; }
+  .timeline :is(li, small) { display: block; }
   .table { max-height: none; }
   .changes { position: static; }
 }
