@@ -52,7 +52,7 @@ ${listsOf(view).map(({ name }, index, lists) => {
   const { group, label } = labelsOf(name)
   const isFirst = group !== label && group !== labelsOf(lists[index - 1]?.name ?? '').group
   const current = isHere(name, view) ? html` aria-current="page"` : undefined
-  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}"${current}>${label}</a></li>\n`
+  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}" class="${group === label ? '' : 'inner'}"${current}>${label}</a></li>\n`
 })}</ul></nav>
 `
 

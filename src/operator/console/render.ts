@@ -50,16 +50,19 @@ async function renderTable(table: TableData, view: OperatorView): Promise<Html> 
   const columns = table.columns.filter((column) => rows.some((cells) => !isEmpty(cells[column])))
   const lines = rows.map((cells) => {
     const address = addressOfRecord(record, String(cells[first]))
-    const changes = html`<td class="changes">${changeLinks(record, cells, view, cells[first])}</td>`
-    return html`<tr>${columns.map((column) => renderCell(column, cells[column], column === first ? address : undefined))}${record && changes}</tr>\n`
+    const changes = html`<td>${changeLinks(record, cells, view, cells[first])}</td>`
+    return html`<tr>${record && changes}${columns.map((column) => renderCell(column, cells[column], column === first ? address : undefined))}</tr>\n`
   })
   // The sums of a table that is cut would be those of its first rows.
   const sums: Cells | undefined = isCut ? undefined : last?.()
-  if (sums) lines.push(html`<tr>${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`)
+  if (sums)
+    lines.push(
+      html`<tr>${record && html`<td></td>`}${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`,
+    )
   const label = title?.replace(/:$/, '')
   return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? (record || 'rows')}">
 <table>
-<thead><tr>${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.[column])}>${inWords(column)}</th>`)}${record && html`<td></td>`}</tr></thead>
+<thead><tr>${record && html`<td></td>`}${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.[column])}>${inWords(column)}</th>`)}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>

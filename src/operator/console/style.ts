@@ -16,7 +16,8 @@ nav details { display: none; }
 nav ul, .timeline { margin: 0; padding: 0; list-style: none; }
 nav li a { display: flex; justify-content: space-between; padding: 0.4375rem 0.75rem; border-radius: 0.5rem; color: var(--ink); text-decoration: none; }
 nav li a:is(:hover, [aria-current]) { background: var(--raised); font-weight: 600; }
-.group { padding: 0.75rem 0.75rem 0; }
+.group { padding: 0.5rem 0.75rem 0; }
+nav .inner { padding-left: 1.375rem; }
 main { min-width: 0; padding: 1.125rem 1.75rem 3rem; }
 h1 { margin: 0; font-size: 1.375rem; line-height: 1.4; }
 h2 { margin: 1.25rem 0 0.5rem; font-size: 1rem; }
@@ -54,8 +55,7 @@ table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
 :is(th, td) { max-width: 26rem; padding: 0.4375rem 0.75rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
 thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); }
 .number { text-align: right; }
-.changes { position: sticky; right: 0; background: var(--ground); }
-.changes:empty { padding: 0; }
+td:empty { padding: 0; }
 .id { display: inline-block; max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
 dd .id { max-width: 100%; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -70,7 +70,7 @@ label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center
 input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.375rem 0.875rem; border: 1px solid var(--unpaid); border-radius: 0.625rem; background: var(--ground); color: var(--ink); }
 button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
 .actions > :first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
-td .button { min-height: 0; padding: 0; border: 0; color: var(--accent); font-size: inherit; text-decoration: underline; }
+td .button { min-height: 0; padding: 0 0.25rem 0 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
 @media (max-width: 60rem) { .columns { display: block; } }
 @media (max-width: 50rem) {
   body { display: block; }
@@ -82,6 +82,5 @@ td .button { min-height: 0; padding: 0; border: 0; color: var(--accent); font-si
   nav details:not([open]) + ul { display: none; }
   .timeline :is(li, small) { display: block; }
   .table { max-height: none; }
-  .changes { position: static; }
 }
 `

@@ -115,10 +115,10 @@ const LABELS: Readonly<Record<string, string>> = {
   'webhooks resend': 'Resend webhook',
 }
 
-/** Returns a command's group and its name in the group, which is the label of a link or a button to it. */
+/** Returns a command's group, and the label of links and buttons to it. A list has the label of its group. */
 export function labelsOf(name: string): { group: string; label: string } {
-  const [group = '', label = group] = name.split(/ (.*)/).map((word) => word.replace(/^./, (one) => one.toUpperCase()))
-  return { group, label: LABELS[name] ?? label }
+  const [group = '', own = ''] = name.split(/ (.*)/).map((word) => word.replace(/^./, (one) => one.toUpperCase()))
+  return { group, label: LABELS[name] ?? (own === '' || own === 'List' ? group : own) }
 }
 
 /** Returns the changes that a record permits, a refund first. `flag` names the record, whose fields are `record`. */
