@@ -129,11 +129,10 @@ export const changesOf = ({ commands }: OperatorView, flag: string, record: Page
 
 export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
-const isAbove0 = (amount: unknown) => amount instanceof Money && amount.paise > 0
-
 /** Whether the state of a record permits a change, which the command itself checks again. */
 function isPermitted(name: string, { kind, resolution, endedAt, status, refundable, enquiries }: PageFields): boolean {
   if (resolution || endedAt) return false
-  if (isRefund({ name })) return kind === 'double payment' || kind === 'late payment' || isAbove0(refundable)
+  const isRefundable = refundable instanceof Money ? refundable.paise > 0 : /^(double|late) payment$/.test(String(kind))
+  if (isRefund({ name })) return isRefundable
   return !(name === 'payments enquire' && enquiries === null) && !(name === 'payments confirm' && status === 'SUCCESS')
 }
