@@ -34,7 +34,7 @@ describe('payments find', () => {
       expect.objectContaining({ mid, orderId, merchantOrderId: 'A-17', amount: 200, status: 'SUCCESS', utr }),
     ])
     expect(payments[0].steps.map(({ what, by }: { what: string; by: string }) => [what, by])).toEqual([
-      ['order of ₹200 created', 'merchant'],
+      ['order of ₹200.00 created', 'merchant'],
       [`attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31 23:59:59 IST`, 'notification'],
       [`paid, UTR ${utr}, at the bank 2026-03-31 23:59:59 IST`, 'notification'],
       [
@@ -210,7 +210,7 @@ describe('payments find', () => {
     const steps = async () =>
       (await find('--order-id', orderId)).payments[0].steps.map(({ at, what }: Record<string, string>) => [at, what])
     const ended = [
-      ['2026-03-01T06:00:00.000Z', 'order of ₹200 created'],
+      ['2026-03-01T06:00:00.000Z', 'order of ₹200.00 created'],
       ['2026-03-01T06:15:00.000Z', 'time to pay expired'],
       ['2026-03-01T06:25:00.000Z', 'final status: checkPaymentStatus returns a failure from here on'],
     ]

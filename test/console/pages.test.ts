@@ -82,7 +82,7 @@ describe('a refund in the console', () => {
     const { orderId, utr } = await paidOrder()
     await json('refunds', 'create', '--order-id', orderId, '--amount', '500.50', '--note', 'One cup')
     const order = await site.get(`/${(await search(inGroups(utr))).headers.location}`, key)
-    expect(textOf(order.body)).toMatch(/Order of ₹1,500 .*SUCCESS.* refundable ₹999\.50 /)
+    expect(textOf(order.body)).toMatch(/Order of ₹1,500\.00 .*SUCCESS.* refundable ₹999\.50 /)
     // The form is filled in with the amount that can still be refunded.
     expect(order.body).toMatch(/name="amount" value="999\.50"/)
     const fields = { ...order.fields, amount: '999.50', note: 'Sold out' }
@@ -147,7 +147,7 @@ describe('pages', () => {
     const refund = await json('refunds', 'create', '--order-id', orderId, '--amount', '1234', '--note', 'One cup')
     const { body } = await site.get(`/refunds-list?open=on&mid=${mid}`, key)
     expect(body).toMatch(/name="open" value="on" checked/)
-    expect(textOf(body)).toMatch(new RegExp(`${refund.refundId} .* ${mid} ${orderId} direct ₹1,234 PENDING`))
+    expect(textOf(body)).toMatch(new RegExp(`${refund.refundId} .* ${mid} ${orderId} direct ₹1,234\\.00 PENDING`))
     expect(textOf(body)).toContain(`ops refunds list --open --mid=${mid}`)
     expect(textOf((await site.get(`/refunds-list?mid=${unique('M')}`, key)).body)).toContain('No refunds.')
   })

@@ -1,7 +1,7 @@
 import { EXPIRY_GRACE_MINUTES, isAbandoned } from '../../gateway/payments/outcome.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
-import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
+import { counted, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import type { NotifiedMerchant, PaymentChange, PaymentHistory, SettledPayment } from './payment-history.ts'
 
@@ -16,7 +16,7 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
   const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
-    { at: createdAt, what: `order of ${toIndianText(amount)} created`, by: 'merchant' },
+    { at: createdAt, what: `order of ${toIndianRupees(amount)} created`, by: 'merchant' },
     ...changes.map(ofChange),
     ...exceptions.flatMap(ofException),
     ...refunds.flatMap(ofRefund),
@@ -65,7 +65,7 @@ function ofException(exception: PaymentException): Step[] {
 
 function ofRefund(refund: Refund): Step[] {
   const { ourRefundId: id, amount, note, sentAt, acquirer, status, reference, reason, endedAt } = refund
-  const created = `refund ${id} of ${toIndianText(amount)} requested: ${note}`
+  const created = `refund ${id} of ${toIndianRupees(amount)} requested: ${note}`
   const open = reason ? `; still open: ${reason}` : '; still open'
   const steps: Step[] = [{ at: refund.createdAt, what: `${created}${endedAt ? '' : open}`, by: refund.createdBy }]
   if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })

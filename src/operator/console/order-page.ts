@@ -1,6 +1,6 @@
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { toDecimalText, toIndianText } from '../../platform/money.ts'
+import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import type { Command } from '../cli/command.ts'
 import type { TableData } from '../cli/data.ts'
@@ -42,7 +42,7 @@ const openExceptions = ({ rows }: TableData, view: OperatorView): Html[] =>
         amount,
         utr,
         receivedAt,
-      }) => html`<section class="note"><h2>${kind}${amount === null ? undefined : ` of ${toIndianText(amount)}`}</h2>
+      }) => html`<section class="note"><h2>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</h2>
 <p>UTR ${cellText(utr)}, received ${toIstTime(receivedAt)}</p>
 <p>${changeLinks(changesOf(view, 'exception'), { exception: id }, view)}</p></section>\n`,
     )
