@@ -65,7 +65,7 @@ export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): 
     'Continue in a browser:',
     '',
     `   ${base}/docs   guides with samples, and the API reference with every operation`,
-    `   http://localhost:${OPS_PORT || 3001}   operator dashboard; the operator's guide is at /docs`,
+    `   http://localhost:${OPS_PORT || 3001}   operator manual and metrics`,
     '',
   ].join('\n')
 }

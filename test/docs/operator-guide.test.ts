@@ -42,7 +42,7 @@ it('/docs on the operator’s port lists the operator’s chapters, and links to
   expect(payload).toContain('<a href="./">Console</a>')
   const list = (await opsApp.inject('/llms.txt')).payload
   for (const chapter of CHAPTERS) expect(list).toContain(`(/docs/${chapter}.md)`)
-  for (const asset of ['guide.css', 'guide.js', 'operator.css', 'minisearch.js', 'search.json'])
+  for (const asset of ['guide.css', 'guide.js', 'minisearch.js', 'search.json'])
     expect((await opsApp.inject(`/docs/${asset}`)).statusCode, asset).toBe(200)
 })
 
@@ -69,8 +69,7 @@ it('the public port serves no operator documentation', async () => {
   const old = ['operator', 'setu', 'cashfree', 'phonepe', 'acquirers']
   for (const path of [...old, ...CHAPTERS])
     for (const ending of ['', '.md']) expect((await app.inject(`/docs/${path}${ending}`)).statusCode, path).toBe(404)
-  for (const path of ['/docs.md', '/guides/operator.md', '/docs/operator.css'])
-    expect((await app.inject(path)).statusCode, path).toBe(404)
+  for (const path of ['/docs.md', '/guides/operator.md']) expect((await app.inject(path)).statusCode, path).toBe(404)
   for (const path of ['/docs', '/llms.txt', '/docs/search.json', '/docs/old-anchors.json'])
     expect((await app.inject(path)).payload, path).not.toMatch(/operator\//)
 })

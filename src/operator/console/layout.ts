@@ -1,5 +1,6 @@
 import { COLOURS } from '../../platform/colours.ts'
 import { type Html, html } from '../../platform/html.ts'
+import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
@@ -8,7 +9,14 @@ import { flagsOf, needsArguments, type OperatorView, type PageFields, pageName, 
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
 
-export type Page = { title: string; body: Html; view?: OperatorView | undefined; text?: string }
+/** `refreshSeconds` is the time until the page reloads itself; undefined if it does not. */
+export type Page = {
+  title: string
+  body: Html
+  view?: OperatorView | undefined
+  text?: string
+  refreshSeconds?: number
+}
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
 export function pageOf({ title, body, view, text }: Page): string {
@@ -32,7 +40,7 @@ ${body}</main>
 `.toString()
 }
 
-const header = ({ operator, commands, here }: OperatorView, text = '') => html`<header>
+const header = ({ operator, commands, here, open }: OperatorView, text = '') => html`<header>
 <a class="brand" href=".">UPI payments</a>
 <form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, orderId, refundId or exception" placeholder="UTR, order number, orderId, refundId or exception" required> <button>Search</button></form>
 <span>${operator.operator}</span>
@@ -42,7 +50,7 @@ ${commands
   .filter((command) => !command.changes && !needsArguments(command))
   .map(
     ({ name }) =>
-      html`<li><a href="${pageName(name)}"${here.split('?')[0] === pageName(name) ? html` aria-current="page"` : undefined}>${inTitle(name)}</a></li>\n`,
+      html`<li><a href="${pageName(name)}"${here.split('?')[0] === pageName(name) ? html` aria-current="page"` : undefined}>${inTitle(name)}${open[name] ? html` <span class="count">${toIndianDigits(open[name])}</span>` : undefined}</a></li>\n`,
   )}</ul></nav>
 `
 

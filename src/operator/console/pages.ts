@@ -3,10 +3,12 @@ import type { Command } from '../cli/command.ts'
 import { RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
+import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { fieldList, renderData } from './render.ts'
+import { todayPage } from './today-page.ts'
 import {
   addressOf,
   commandLine,
@@ -17,7 +19,7 @@ import {
   toArguments,
 } from './view.ts'
 
-type Shown = Pick<Page, 'title' | 'body'>
+type Shown = Omit<Page, 'view'>
 
 /** Returns the page of a command that reads: its filters and its result. */
 export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
@@ -30,6 +32,10 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   if (command.name === 'payments show' && data instanceof RecordData) {
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
     return { title, body: html`${notes}${body}${same}` }
+  }
+  if (command.name === 'today' && data instanceof RecordData) {
+    const page = await todayPage(data.fields as Today, fields, view)
+    return { ...page, body: html`${page.body}${same}` }
   }
   return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
 }

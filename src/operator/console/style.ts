@@ -15,8 +15,8 @@ a { color: var(--accent); }
 .skip { position: absolute; left: -100vw; }
 .skip:focus { left: 0; background: var(--ground); }
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 1.5rem; grid-column: 1 / -1; padding: 0.75rem 1.5rem; border-bottom: 1px solid var(--line); }
-header form { display: flex; flex: 1 1 20rem; gap: 0.5rem; max-width: 44rem; }
-header input { flex: 1; }
+header form { display: flex; flex: 1 1 20rem; gap: 0.5rem; min-width: 0; max-width: 44rem; }
+header input { flex: 1; min-width: 0; }
 .brand { color: var(--ink); font-weight: 650; text-decoration: none; }
 nav { padding: 1rem 0.75rem; border-right: 1px solid var(--line); }
 nav ul { margin: 0; padding: 0; list-style: none; }
@@ -67,4 +67,23 @@ td .button { min-height: 2.25rem; padding: 0 0.625rem; }
   nav ul { display: flex; flex-wrap: wrap; }
   .columns { grid-template-columns: minmax(0, 1fr); }
 }
+.needs, figure, .tiles { margin: 0 0 1rem; max-width: 62rem; }
+h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
+.facts { max-width: 62rem; }
+.facts dt { flex: 0 0 11rem; }
+.facts dt::first-letter, .facts dt a::first-letter { text-transform: uppercase; }
+.facts dd { flex: 1 1 20rem; }
+.facts small { display: block; }
+.count { padding: 0 0.5rem; border-radius: 0.5rem; background: var(--raised); font-weight: 600; }
+.now dt, .now dt a { color: var(--bad); font-weight: 600; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.5rem, 1fr)); gap: 0.75rem; }
+.tiles dt, .tiles small, figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
+.tiles dd { font-size: 1.375rem; font-weight: 650; line-height: 1.3; }
+.tiles small { display: block; font-weight: 400; }
+.ends { display: flex; justify-content: space-between; margin-bottom: 0.5rem; }
+.plot { display: block; width: 100%; height: 9rem; margin-top: 0.5rem; border-bottom: 1px solid var(--quiet); }
+.plot .whole { fill: var(--unpaid); }
+.plot .part { fill: var(--accent); }
+.key { display: inline-block; width: 0.75em; height: 0.75em; border-radius: 0.125rem; background: var(--accent); }
+.key.whole { margin-left: 0.5rem; background: var(--unpaid); }
 `
