@@ -42,9 +42,8 @@ export function operatorIndexRoute(app: FastifyInstance, { publicUrl }: Pick<Con
 <li><a href="${publicUrl}/docs">API guides</a> for merchants, partners and acquirers (public)</li>
 </ul>
 <h2>Operator console</h2>
-<p>The console shows today’s orders and what needs attention, and finds and refunds payments. Run <code>ops console</code>, and open
-<code>http://127.0.0.1:3002</code> or the address in <code>CONSOLE_HOST</code> and <code>CONSOLE_PORT</code>.
-<a href="docs/operator/console">Start the console</a></p>`,
+<p>The console shows today’s orders and what needs attention, and finds and refunds payments. <a href="docs/operator/console">Start it</a>
+with <code>ops console</code>, and open <code>http://localhost:3002</code>, or the port in <code>CONSOLE_PORT</code>.</p>`,
   )
   app.get('/', async (_request, reply) => reply.headers(HEADERS).send(index))
 }
