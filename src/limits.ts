@@ -312,6 +312,8 @@ export const LIMITS = {
     books: { cachedMs: 60_000, cachedKeys: 1 },
     /** Time until the console's page reloads. */
     refreshSeconds: 30,
+    /** Cache of the console's page, with and without merchants. */
+    page: { cachedMs: 10_000, cachedKeys: 2 },
   },
 
   /** The operator console, `ops console`. */

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
 import { testPool } from '../support/database.ts'
@@ -19,7 +20,8 @@ describe('the console’s page of today', () => {
   beforeAll(async () => {
     service = await startService()
     created = await makeOrders(service)
-    site = await createTestConsole(service, service.clock.now)
+    const today = { ...LIMITS.today, page: { cachedMs: 1, cachedKeys: 1 } }
+    site = await createTestConsole(service, service.clock.now, {}, { ...LIMITS, today })
     key = await newOperatorKey(service.db, ['read'])
   })
   const page = async (path = '/') => (await site.get(path, key)).body
@@ -110,6 +112,15 @@ describe('the console’s page of today', () => {
     expect([still.status, still.headers.refresh]).toEqual([200, undefined])
     expect(still.body).toContain('<a href="today?by-merchant=on">Refresh automatically</a>')
     expect((await site.get('/refunds-list', key)).headers.refresh).toBeUndefined()
+  })
+
+  it('the console reads the page of today once in 10 s for all operators', async () => {
+    let now = service.clock.now()
+    const popular = await createTestConsole(service, () => now)
+    const timeOf = async (one: Key) => /[\d:]{8} IST/.exec((await popular.get('/', one)).body)?.[0]
+    expect(await timeOf(key)).toBe('10:30:00 IST')
+    now = new Date(now.getTime() + 9_000)
+    expect(await timeOf(await newOperatorKey(service.db))).toBe('10:30:00 IST')
   })
 
   it('the console never watches, because a page ends', async () => {

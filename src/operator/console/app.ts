@@ -63,6 +63,13 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const { rows, confirmationMs } = limits.console
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
+  const runAs = async (person: string, command: Command, args: string[], auditId: string = randomUUID()) =>
+    toOutput(await command.prepare(args).run({ ...context, ...unattended(), now: now(), person, auditId }))
+  // Every open page of today reloads itself, so all operators share one run of the command.
+  const runStartPage = cached(
+    (...args) => runAs('console', offered.get(START_PAGE) as Command, args),
+    limits.today.page,
+  )
   const app = createOperatorApp(limits)
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
@@ -108,10 +115,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: OperatorView['run'] = async (command, args, auditId = randomUUID()) => {
-      const given = { ...context, ...unattended(), now: now(), person: operator.operator, auditId }
-      return toOutput(await command.prepare(args).run(given))
-    }
+    const run: OperatorView['run'] = (command, args, auditId) =>
+      command.name === START_PAGE ? runStartPage(...args) : runAs(operator.operator, command, args, auditId)
     return { operator, commands: allowed, here, open: {}, rows, run }
   }
 
