@@ -34,12 +34,12 @@ it('the operator’s port serves the operator’s chapters as HTML and as Markdo
   expect((await opsApp.inject('/docs/acquirers/setu')).payload).toContain(`${PUBLIC_URL}/acquirer/setu/notification`)
 })
 
-it('/docs on the operator’s port lists the operator’s chapters, and links to the public documentation and the console', async () => {
+it('/docs on the operator’s port lists the operator’s chapters, and links to the public documentation and the start page', async () => {
   const { headers, payload } = await opsApp.inject('/docs')
   expect(headers['content-security-policy']).toContain("default-src 'none'")
   for (const chapter of CHAPTERS) expect(payload).toContain(`href="docs/${chapter}"`)
   expect(payload).toContain(`href="${PUBLIC_URL}/docs"`)
-  expect(payload).toContain('<a href="./">Console</a>')
+  expect(payload).toContain('<a href="./">Start page</a>')
   const list = (await opsApp.inject('/llms.txt')).payload
   for (const chapter of CHAPTERS) expect(list).toContain(`(/docs/${chapter}.md)`)
   for (const asset of ['guide.css', 'guide.js', 'minisearch.js', 'search.json'])

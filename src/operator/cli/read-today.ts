@@ -13,9 +13,10 @@ import { Money, rupees } from './data.ts'
 import { listKeys } from './keys.ts'
 
 export const HOURS = 24
+/** Number of days before its expiry from which a key is listed. */
 export const KEY_EXPIRY_NOTICE_DAYS = 14
 
-/** The fields of `ops today`. */
+/** The fields of `ops today`, as in its JSON output. */
 export type Today = Awaited<ReturnType<typeof readToday>>
 
 /** Reads the orders of the current IST day by hour and by merchant. The merchant with the most orders comes first. */
@@ -61,11 +62,13 @@ async function readExpiringKeys(db: Context['db'], at: Date) {
     .sort((a, b) => (a.expiresOn < b.expiresOn ? -1 : 1))
 }
 
+/** Reads the balance until yesterday, and the payouts of the last month by their state in bank statements. */
 export async function readBooks(db: Context['db'], at: Date) {
   const balance = await balanceUntilYesterday(db, at, LIMITS.operatorDatabase.statementTimeoutMs)
   return { balance, arrivals: await countArrivals(db, at) }
 }
 
+/** Converts the amounts of a balance from paise. */
 export const shownBalance = ({ carriedForward, open, ...days }: RecentBalance) => ({
   ...days,
   carriedForward: new Money(carriedForward),
