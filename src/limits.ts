@@ -97,7 +97,7 @@ export const LIMITS = {
     cachedKeys: 10_000,
   },
 
-  /** All connections to the database, except the connections for the operator dashboard. */
+  /** All connections to the database, except the connection for `/metrics`. */
   database: {
     /**
      * Longest wait for a free connection, and for a new connection. This limit and `queryTimeoutMs` limit the time for
@@ -135,8 +135,8 @@ export const LIMITS = {
      * configured. A slow reader occupies a connection for as long as the list takes.
      */
     lists: 6,
-    /** Connections for the operator dashboard and `/metrics`. */
-    operator: 2,
+    /** Connections for `/metrics`. */
+    operator: 1,
   },
 
   /** Intents that arrive concurrently: one statement stores them together. */
@@ -297,36 +297,31 @@ export const LIMITS = {
     logosBytes: 8 * 1024 * 1024,
   },
 
-  /**
-   * Connections that serve only the operator dashboard and `/metrics`, so that no request waits behind the queries of
-   * the dashboard.
-   */
+  /** Queries of `/metrics`, and of the balance that `ops today` shows. */
   operatorDatabase: {
-    /**
-     * Time after which PostgreSQL itself cancels a statement. The time is long, because one statement reads the orders
-     * of a whole day.
-     */
+    /** Time after which PostgreSQL itself cancels a statement. */
     statementTimeoutMs: 4_000,
   },
 
-  /** The operator dashboard, which runs no queries for counts until an operator opens it. */
-  operatorPage: {
-    days: 30,
-    /** Longest wait for counts that are not cached. After this time, the page names the missing counts and reloads. */
-    waitMs: 300,
-    /** Time until the page reloads. While a count is missing, the page reloads after a tenth of this time. */
-    refreshSeconds: 30,
+  /** `ops today`, on the command line and in the console. */
+  today: {
     /**
-     * Cache for the check whether yesterday's ledger balances. The cache time is long, because the check reads all
-     * payments of merchants.
+     * Cache of `--watch` for the balance and the payouts of the last month. The cache time is long, because the balance
+     * reads all payments of merchants.
      */
-    balance: { cachedMs: 60_000, cachedKeys: 1 },
+    books: { cachedMs: 60_000, cachedKeys: 1 },
+    /** Time until the console's page reloads. */
+    refreshSeconds: 30,
+    /** Cache of the console's page, with and without merchants. */
+    page: { cachedMs: 10_000, cachedKeys: 2 },
   },
 
   /** The operator console, `ops console`. */
   console: {
     /** Time for which an operator may confirm a change after its form was shown. */
     confirmationMs: 15 * 60_000,
+    /** Cache for the counts of open items in the navigation. */
+    counts: { cachedMs: 5_000, cachedKeys: 1 },
     /** Largest number of rows of a table on a page. The command line lists all rows. */
     rows: 500,
   },

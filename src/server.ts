@@ -1,14 +1,12 @@
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
-import { openAccounts } from './gateway/acquirers/stored-accounts.ts'
-import { acquirersOfOpenRefunds } from './gateway/refunds/store.ts'
 import { LIMITS } from './limits.ts'
-import { operatorPageRoutes, operatorsOnly } from './operator/console/routes.ts'
 import { createMetrics, metricsRoutes } from './operator/monitoring/metrics.ts'
+import { operatorIndexRoute, operatorsOnly } from './operator/monitoring/operator-port.ts'
 import { createOverview } from './operator/monitoring/overview.ts'
 import { cached } from './platform/db/cached.ts'
-import { createPool, createPools, type Queryable, readBriefly } from './platform/db/pool.ts'
+import { createPool, createPools, readBriefly } from './platform/db/pool.ts'
 import { createOperatorApp } from './platform/http/http-app.ts'
 import { openLog } from './platform/log.ts'
 import { createShutdown } from './platform/shutdown.ts'
@@ -51,12 +49,7 @@ const app = await buildApp(createServices({ config, pools, log, metrics, now, is
 const opsApp = createOperatorApp(LIMITS)
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
-const readWarnings = async (db: Queryable) => [
-  ...config.warnings,
-  ...(await openAccounts(db, config, LIMITS.lookUps).refundWarnings(await acquirersOfOpenRefunds(db))),
-]
-const { publicUrl } = config
-operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl, readWarnings, limits: LIMITS })
+operatorIndexRoute(opsApp, config)
 operatorGuideRoutes(opsApp, config)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))

@@ -102,7 +102,7 @@ export const OLD_ANCHORS: Partial<Record<GuideName, Record<string, string>>> = {
     'up-to-the-last-minute': 'backup',
     upgrade: 'upgrade',
     'watch-it': 'monitoring',
-    today: 'monitoring',
+    today: 'console',
     metrics: 'monitoring',
     'the-log': 'logs',
     'retain-the-log-for-180-days': 'logs',

@@ -248,7 +248,7 @@ function header(site: TitledSite, path: string, below: string): Html {
           chapters.some((chapter) => chapter.startsWith('alerts/')) ? link(`${docs}#alerts`, 'Alerts') : undefined,
           ifExists('operator/commands', 'Commands'),
           link(`${site.publicUrl}/docs`, 'Public docs'),
-          link(path === '' ? './' : `${below}../`, 'Console'),
+          link(path === '' ? './' : `${below}../`, 'Start page'),
         ]
   return html`<header class="site">
 <a class="brand" href="${docs}">UPI payments</a>

@@ -75,7 +75,6 @@ export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOpti
   siteRoutes(app, operatorSite(options), [])
   // The former address of the operator guide in Markdown redirects to the guide's first chapter.
   app.get('/docs.md', async (_request, reply) => reply.redirect(`docs/${chaptersOf('operator')[0]}.md`, 308))
-  serveAssets(app, ['operator.css'])
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { Days } from '../books/ledger/bank-days.ts'
 import type { ArrivalCount, ArrivedPayout } from '../books/reconciliation/arrivals.ts'
 import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
-import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
-import { AGES, type Age, type OverdueWebhook, type Overview } from './monitoring/overview.ts'
+import { counted, toIndianDigits, toIndianRupees } from '../platform/money.ts'
+import { AGES, type Age } from './monitoring/overview.ts'
 
-/** Texts that both `ops today` and the operator dashboard show. */
+/** Texts that several commands show. */
 
 /** Formats a share as a percentage such as `82.4 %`, rounded down so that only a share of 1 is shown as 100 %. */
 export function shareText(share: number): string {
@@ -39,51 +39,11 @@ export function agesText(open: Readonly<Record<Age, number>>): string {
   return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')
 }
 
-/** Describes the problem with a webhook endpoint. */
-export function webhookText({ switchedOffAt, failingSince, dueSince }: OverdueWebhook, now: Date): string {
-  if (switchedOffAt) return `disabled ${ageText(switchedOffAt, now)} ago`
-  if (failingSince) return `failing for ${ageText(failingSince, now)}`
-  return `delivery pending for ${dueSince ? ageText(dueSince, now) : '-'}`
-}
-
-/** Describes the refunds without a final status. */
-export function refundsText({ open, overdue, amount }: Overview['refunds']): string {
-  if (open === 0) return 'none open'
-  return `${toIndianDigits(open)} open, ${toIndianText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
-}
-
-/** Describes the abandoned return-URL callbacks by their number and the newest callback. */
-export function returnUrlCallbacksText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
-  const [last] = newest
-  if (last === undefined) return 'none abandoned in the last 7 days'
-  return `${toIndianDigits(givenUp)} abandoned in the last 7 days; latest: ${last.mid} ${last.orderId}, ${ageText(last.givenUpAt, now)} ago`
-}
-
-/** Describes the number of today's orders that were created at a fallback acquirer. */
-export const nextAcquirerText = ({ byNextAcquirer: byFallbackAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
-  `${toIndianDigits(byFallbackAcquirer)} of today’s orders`
-
-export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
-  if (settlementImport === undefined) return 'none imported yet'
-  return `${settlementImport.file} imported ${ageText(settlementImport.importedAt, now)} ago`
-}
-
 /** Returns a payout's state for text output. JSON and CSV contain the values of `arrival` instead. */
 export const receivedText = (arrival: ArrivalCount['arrival']) =>
   ({ 'taken back': 'reversed', arrived: 'received', 'arrived twice': 'received twice', 'not arrived': 'not received' })[
     arrival as string
   ] ?? arrival
-
-/**
- * Describes the payouts of the last month by their state in bank statements, and names the command that lists these
- * payouts.
- */
-export function arrivalsText(counts: readonly ArrivalCount[]): string {
-  const texts = counts.map(
-    ({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${toIndianRupees(net)})`,
-  )
-  return `${texts.join(', ')}: ops reconcile payouts`
-}
 
 /**
  * Formats an open payout as one line, such as `payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00`.
@@ -95,7 +55,7 @@ export function openPayoutText({ day, mid, bankReference, net, arrival, differen
 
 /**
  * Formats the result of a reconciliation, such as `2026-11-20 to 2026-11-21 does not balance: 2 discrepancies, 1 open
- * exception`, or `…balances, 26409.99 carried forward`.
+ * exception`, or `…balances, ₹26,409.99 carried forward`.
  */
 export function balanceText({
   from,
@@ -107,7 +67,7 @@ export function balanceText({
   const days = from === to ? from : `${from} to ${to}`
   const errors = errorsText({ differences, openExceptions })
   if (errors !== '') return `${days} does not balance: ${errors}`
-  return `${days} balances${carriedForward === 0 ? '' : `, ${toDecimalText(carriedForward)} carried forward`}`
+  return `${days} balances${carriedForward === 0 ? '' : `, ${toIndianRupees(carriedForward)} carried forward`}`
 }
 
 /**
@@ -125,24 +85,3 @@ export const errorsText = ({
     ...(differences > 0 ? [counted(differences, 'discrepancy', 'discrepancies')] : []),
     ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
   ].join(', ')
-
-/**
- * Describes the balance of the last days and names the command for details. Without `balance`, names the command to run
- * instead.
- */
-export function recentBalanceText(balance: RecentBalance | undefined): string {
-  if (balance === undefined) return 'not available yet: run ops reconcile'
-  const { from, to, balances, open, carriedForward } = balance
-  const days = groupRupees(balanceText(balance))
-  if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
-  return carriedForward === 0 || open.count > 0 ? days : `${days}, none of it due yet`
-}
-
-/** Describes the open discrepancies of all days, and names the command that lists these discrepancies. */
-export function openDifferencesText(balance: RecentBalance | undefined): string {
-  if (balance === undefined) return 'not available yet: run ops reconcile differences'
-  const { count, owed, oldest } = balance.open
-  if (count === 0) return 'none open'
-  const rupees = groupRupees(toDecimalText(owed))
-  return `${toIndianDigits(count)} open, total ${rupees}, oldest ${oldest} (ops reconcile differences)`
-}

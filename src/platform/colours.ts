@@ -1,5 +1,5 @@
 /**
- * The colours of the pay page, the guides and the operator dashboard. Text has a contrast of at least 4.5 to 1 against
+ * The colours of the pay page, the guides and the operator console. Text has a contrast of at least 4.5 to 1 against
  * its background.
  */
 export const COLOURS = `:root {

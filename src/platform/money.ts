@@ -153,10 +153,10 @@ export function groupRupees(text: string): string {
   return text.replace(/(?<![\w.,])\d+(?=\.\d\d(?!\w|[.,]\d))/g, toIndianDigits)
 }
 
-/** Formats paise for people: 123456700 becomes `₹12,34,567.00`, -50 becomes `-₹0.50`. */
+/** Formats paise for operators: 123456700 becomes `₹12,34,567.00`, -50 becomes `-₹0.50`. */
 export const toIndianRupees = (paise: Paise): string => groupRupees(toDecimalText(paise)).replace(/^-?/, '$&₹')
 
-/** Formats paise for people: 50000000 becomes `₹5,00,000`, 58882 becomes `₹588.82`. */
+/** Formats paise for customers: 50000000 becomes `₹5,00,000`, 58882 becomes `₹588.82`. */
 export function toIndianText(paise: Paise): string {
   const decimals = paise % 100 === 0 ? '' : toDecimalText(paise).slice(-3)
   return `₹${toIndianDigits(Math.floor(paise / 100))}${decimals}`

@@ -140,7 +140,7 @@ describe('payments exceptions', () => {
     await json(...resolve(second, REASON))
     expect(await list(...days, '--kind', 'late payment', '--open')).toEqual([fourth])
     const { stdout } = await ops('exceptions', '--mid', mid, '--from', '2026-05-04')
-    expect(stdout).toMatch(/ 2026-05-04 00:00:00 IST .* 5\.00 /)
+    expect(stdout).toMatch(/ 2026-05-04 00:00:00 IST .* ₹5\.00 /)
   })
 })
 

@@ -84,11 +84,11 @@ describe('ops refunds', () => {
     ]
     const text = said.map(({ stdout }) => stdout).join('')
     expect(text.match(/₹11,000\.50/g)).toHaveLength(6)
-    expect(text).toMatch(/^amount +₹12,345$/m)
+    expect(text).toMatch(/^amount +₹12,345\.00$/m)
     expect(text).toContain('settled: SUCCESS, UTR ROW1, ₹10,000.00, fee ₹2,000.00, tax ₹345.00')
     expect(text).not.toMatch(/\b(12345|11000|10000|2000)(\.|\b)/)
     await service.db.query(`update settlements set payment_utr = 'OTHER' where mid = $1`, [merchant.mid])
-    expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/10,000\.00 +2,000\.00 +345\.00/)
+    expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/₹10,000\.00 +₹2,000\.00 +₹345\.00/)
   })
 
   it('refunds create rejects an amount above the remaining amount, and a failed refund increases the remaining amount again', async () => {
@@ -203,5 +203,5 @@ it('ops today counts open refunds, and warns like /readyz if the refunds’ acqu
   const { body } = await service.app.inject('/readyz')
   expect(JSON.parse(body).data.warnings).toContainEqual(warning)
   expect(await service.metrics()).toMatch(/^payment_refunds_open\{age="up to T\+5 days"\} [1-9]/m)
-  expect((await ops('today')).stdout).toMatch(/^refunds +\d+ open, ₹[\d,.]+; 0 older than T\+5 days$/m)
+  expect((await ops('today')).stdout).toMatch(/^today +refunds +\d+ open, ₹[\d,.]+; 0 older than T\+5 days$/m)
 })

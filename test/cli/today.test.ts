@@ -7,6 +7,7 @@ import { todayCommands } from '../../src/operator/cli/today.ts'
 import { writeJson } from '../../src/operator/cli/write-json.ts'
 import { writeText } from '../../src/operator/cli/write-text.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { newOperatorKey } from '../support/console.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import {
@@ -171,6 +172,7 @@ describe('ops today', () => {
     await db.query(
       `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since, disabled_at, disabled_reason)
        values ('CHAI', 'ep_fails', 'webhook', 'https://a.example/', '\\x00', now(), '2026-04-05T03:00:00Z', null, null),
+              ('CHAI', 'ep_fails_briefly', 'webhook', 'https://a.example/', '\\x00', now(), '2026-04-05T05:45:01Z', null, null),
               ('CHAI', 'ep_off', 'webhook', 'https://a.example/', '\\x00', now(), null, '2026-04-05T04:00:00Z', 'answered 410'),
               ('CHAI', 'ep_off_by_us', 'webhook', 'https://a.example/', '\\x00', now(), null, '2026-04-05T04:00:00Z', 'operator'),
               ('CHAI', 'ep_well', 'webhook', 'https://a.example/', '\\x00', now(), null, null, null),
@@ -227,29 +229,33 @@ describe('ops today', () => {
       `return-URL callbacks  2 abandoned in the last 7 days; latest: CHAI ${paidOrderId}, 60 min ago`,
       'settlements           bank.csv imported 4 h ago',
       'reconciliation        2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
-      'discrepancies         1 open, total 1,020.30, oldest 2026-04-01 (ops reconcile differences)',
+      'discrepancies         1 open, total ₹1,020.30, oldest 2026-04-01 (ops reconcile differences)',
     ]) {
       expect(text).toContain(line)
     }
   })
 
-  it('ops today lists the valid keys that expire within 14 days, the earliest first', async () => {
+  it('ops today lists the valid keys of merchants, partners and operators that expire within 14 days, the earliest first', async () => {
     const { db } = await createTestDatabase()
     const [{ mid }, { pid }] = [await newMerchant(db), await newPartner(db)]
     const keyOf = async (owner: { mid: string } | { pid: string }, lastDay?: string) =>
       (await newKey(db, owner, ['list'], lastDay)).publicKey
     service.clock.set('2026-04-03T18:30:00.000Z')
-    expect(await run([], db)).not.toContain('API keys')
+    expect(await run([], db)).not.toMatch(/^Keys|keys /m)
     const [last, first] = [await keyOf({ mid }, '2026-04-18'), await keyOf({ pid }, '2026-04-04')]
+    const { publicKey: between } = await newOperatorKey(db, ['read'], { expiresOn: '2026-04-09' })
     for (const day of ['2026-04-03', '2026-04-19', undefined]) await keyOf({ mid }, day)
     await createAccessKeys(db).revoke(await keyOf({ mid }, '2026-04-10'), new Date())
     expect((await run(['--json'], db)).expiringKeys).toMatchObject([
       { publicKey: first, mid: null, pid, expiresOn: '2026-04-04' },
+      { publicKey: between, mid: null, pid: null, operator: 'asha', expiresOn: '2026-04-09' },
       { publicKey: last, mid, pid: null, expiresOn: '2026-04-18' },
     ])
-    expect(await run([], db)).toMatch(new RegExp(`API keys that expire within 14 days\n.*\n${first} .*\n${last} `))
+    expect(await run([], db)).toMatch(
+      new RegExp(`Keys that expire within 14 days\n.*\n${first} .*\n${between} .*\n${last} `),
+    )
     for (let i = 0; i < 20; i++) await keyOf({ mid }, '2026-04-18')
-    expect(await run([], db)).toMatch(/^and 2 more: use --json to list all$/m)
+    expect(await run([], db)).toMatch(/^and 3 more: use --json to list all$/m)
   })
 
   it('ops today prints the open exceptions even if the sum of their amounts exceeds 2^53 paise', async () => {

@@ -95,7 +95,7 @@ it('the demo imports its settlements once, as an operator would, and ops today s
     { import: 1, file: 'demo-settlements.csv', person: 'demo', inserted: 5, unchanged: 0, updated: 0 },
   ])
   const today = await runOps(service.databaseUrl, ['today'])
-  expect(today.stdout).toMatch(/^settlements +demo-settlements\.csv imported /m)
+  expect(today.stdout).toMatch(/^information +settlements +demo-settlements\.csv imported /m)
 })
 
 it('the documented example of checkPaymentStatus works in the demo exactly as printed', async () => {

@@ -34,15 +34,15 @@ it('the operator’s port serves the operator’s chapters as HTML and as Markdo
   expect((await opsApp.inject('/docs/acquirers/setu')).payload).toContain(`${PUBLIC_URL}/acquirer/setu/notification`)
 })
 
-it('/docs on the operator’s port lists the operator’s chapters, and links to the public documentation and the console', async () => {
+it('/docs on the operator’s port lists the operator’s chapters, and links to the public documentation and the start page', async () => {
   const { headers, payload } = await opsApp.inject('/docs')
   expect(headers['content-security-policy']).toContain("default-src 'none'")
   for (const chapter of CHAPTERS) expect(payload).toContain(`href="docs/${chapter}"`)
   expect(payload).toContain(`href="${PUBLIC_URL}/docs"`)
-  expect(payload).toContain('<a href="./">Console</a>')
+  expect(payload).toContain('<a href="./">Start page</a>')
   const list = (await opsApp.inject('/llms.txt')).payload
   for (const chapter of CHAPTERS) expect(list).toContain(`(/docs/${chapter}.md)`)
-  for (const asset of ['guide.css', 'guide.js', 'operator.css', 'minisearch.js', 'search.json'])
+  for (const asset of ['guide.css', 'guide.js', 'minisearch.js', 'search.json'])
     expect((await opsApp.inject(`/docs/${asset}`)).statusCode, asset).toBe(200)
 })
 
@@ -69,8 +69,7 @@ it('the public port serves no operator documentation', async () => {
   const old = ['operator', 'setu', 'cashfree', 'phonepe', 'acquirers']
   for (const path of [...old, ...CHAPTERS])
     for (const ending of ['', '.md']) expect((await app.inject(`/docs/${path}${ending}`)).statusCode, path).toBe(404)
-  for (const path of ['/docs.md', '/guides/operator.md', '/docs/operator.css'])
-    expect((await app.inject(path)).statusCode, path).toBe(404)
+  for (const path of ['/docs.md', '/guides/operator.md']) expect((await app.inject(path)).statusCode, path).toBe(404)
   for (const path of ['/docs', '/llms.txt', '/docs/search.json', '/docs/old-anchors.json'])
     expect((await app.inject(path)).payload, path).not.toMatch(/operator\//)
 })

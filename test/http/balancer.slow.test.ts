@@ -129,7 +129,7 @@ describe.skipIf(!hasHaproxy())('the delivered haproxy.cfg', () => {
     expect(checked).toMatchObject({ code: 0, stderr: expect.not.stringMatching(/ALERT|WARNING/) })
   })
 
-  it('HAProxy serves the operator dashboard on 127.0.0.1 only', async () => {
+  it('HAProxy serves the operator port on 127.0.0.1 only', async () => {
     const page = { method: 'GET', path: '/' } as const
     expect(await client.send(balancer.opsUrl, page)).toMatchObject({ status: 200 })
     const elsewhere = balancer.opsUrl.replace('127.0.0.1', '127.0.0.2')

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { balanceUntilYesterday } from '../../src/books/reconciliation/recent-balance.ts'
-import { openDifferencesText, recentBalanceText } from '../../src/operator/texts.ts'
-import { applyGrants } from '../../src/platform/db/grants.ts'
+import { shownBalance } from '../../src/operator/cli/read-today.ts'
+import { openDifferencesText, recentBalanceText } from '../../src/operator/cli/today-facts.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
-import { asRole } from '../support/database-url.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { findingsOf } from '../support/findings.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
@@ -15,16 +14,10 @@ const NOW = at('2026-11-18')
 const DAYS = { from: '2026-11-16', to: '2026-11-17' }
 
 let db: Database
-/** Connects with the role of the service. */
-let asService: Database
 
 beforeAll(async () => {
-  const database = await createTestDatabase()
-  ;({ db } = database)
-  await applyGrants(database.url)
-  asService = testPool(asRole(database.url, 'upi_service'), 1)
+  ;({ db } = await createTestDatabase())
 })
-afterAll(() => asService.end())
 
 const pay = (mid: string, utr: string, day: string) => storePaidOrder(db, { mid, utr, paidAt: at(day) })
 
@@ -36,7 +29,7 @@ const settle = (mid: string, utr: string, day: string, amount = 200, paymentUtr:
     [mid, utr, amount * 100, paymentUtr, at(day)],
   )
 
-const balance = (limitMs = 4_000) => balanceUntilYesterday(asService, NOW, limitMs)
+const balance = (limitMs = 4_000) => balanceUntilYesterday(db, NOW, limitMs)
 
 /** The last line of `ops reconcile`. */
 async function endOfReport() {
@@ -48,7 +41,7 @@ async function endOfReport() {
   throw new Error('a report without an end')
 }
 
-it('the overview reports that yesterday balances if payouts match payments, including merchants settled in daily totals', async () => {
+it('ops today reports that yesterday balances if payouts match payments, including merchants settled in daily totals', async () => {
   const nothing = { count: 0, owed: 0, oldest: null }
   const none = { ...DAYS, balances: true, differences: 0, openExceptions: 0, open: nothing }
   expect(await balance()).toEqual({ ...none, carriedForward: 0 })
@@ -66,10 +59,12 @@ it('the overview reports that yesterday balances if payouts match payments, incl
   const found = await balance()
   expect(found).toEqual({ ...none, carriedForward: 400_00 })
   expect(found).toMatchObject((await endOfReport()) as object)
-  expect(recentBalanceText(found)).toBe('2026-11-16 to 2026-11-17 balances, 400.00 carried forward, none of it due yet')
+  expect(recentBalanceText(found ? shownBalance(found) : null)).toBe(
+    '2026-11-16 to 2026-11-17 balances, ₹400.00 carried forward, none of it due yet',
+  )
 })
 
-it('the overview, with the rights of the service’s role, reports that yesterday does not balance if ops reconcile finds a discrepancy', async () => {
+it('ops today reports that yesterday does not balance if ops reconcile finds a discrepancy', async () => {
   const { mid: named } = await newMerchant(db)
   // A settled payment, an unsettled one, and a settlement without a payment.
   await pay(named, 'D1', '2026-11-16')
@@ -98,13 +93,14 @@ it('the overview, with the rights of the service’s role, reports that yesterda
   expect(found).toMatchObject({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
   // Open are the settlement without a payment, D2, S3, the resolution of the cleared difference, and D0 of October.
   expect(found?.open).toEqual({ count: 5, owed: -200_00 + 200_00 + 50_00 + 50_00 + 200_00, oldest: '2026-10-05' })
-  expect([recentBalanceText(found), openDifferencesText(found)]).toEqual([
+  const shown = found ? shownBalance(found) : null
+  expect([recentBalanceText(shown), openDifferencesText(shown)]).toEqual([
     '2026-11-16 to 2026-11-17 does not balance: 4 discrepancies, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
-    '5 open, total 300.00, oldest 2026-10-05 (ops reconcile differences)',
+    '5 open, total ₹300.00, oldest 2026-10-05 (ops reconcile differences)',
   ])
 })
 
-it('the overview reports no balance for yesterday if a database query times out or the number of merchants is too high', async () => {
+it('ops today reports no balance for yesterday if a database query times out or the number of merchants is too high', async () => {
   const locker = await db.connect()
   await locker.query('begin; lock table payments, payment_intents')
   expect(await balance(100)).toBeUndefined()

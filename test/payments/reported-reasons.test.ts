@@ -141,7 +141,7 @@ describe('failure reason in webhooks', () => {
 })
 
 describe('failure reason for the operator', () => {
-  it('ops shows reason and code in the history, and the dashboard shows today’s reasons', async () => {
+  it('ops shows reason and code in the history, and the metrics count the reasons', async () => {
     const { ops, json } = opsOn(() => service.databaseUrl)
     const orderId = await newOrder()
     await fail(orderId, { code: 'U03' })

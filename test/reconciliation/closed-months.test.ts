@@ -116,7 +116,7 @@ describe('a closed month', () => {
     )
     const shown = await close('2026-10', '\n')
     expect(shown).toMatchObject({ code: 1, stdout: '' })
-    expect(shown.stderr).toMatch(new RegExp(`^${mid} +0\\.00 +0\\.00 +0\\.00 +200\\.00 `, 'm'))
+    expect(shown.stderr).toMatch(new RegExp(`^${mid} +₹0\\.00 +₹0\\.00 +₹0\\.00 +₹200\\.00 `, 'm'))
     expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: cancelled: nothing was changed$/m)
     expect(await months()).toEqual([])
 
@@ -373,7 +373,7 @@ describe('a closed month', () => {
     await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
     const { stdout } = await opsOn('2026-11-21', 'differences')
     expect(stdout).toMatch(
-      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, order_id A-17, UTR .+\n.+\n\n2 open discrepancies, total 0\.00\n$/m,
+      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, order_id A-17, UTR .+\n.+\n\n2 open discrepancies, total ₹0\.00\n$/m,
     )
     expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
     expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('No open discrepancies.\n')

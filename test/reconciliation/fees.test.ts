@@ -96,7 +96,7 @@ it('reconcile fees lists a fee above the contract as text and CSV, and reconcile
   const report = await jsonOn('2026-10-20', 'reconcile', '--month', '2026-10', '--mid', mid)
   expect(report).toMatchObject({ balances: true, merchants: [{ differences: [] }] })
   const list = ['reconcile', 'fees', '--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
-  const cells = / DEAR +DEAR +\w{32} +200\.00 +4\.00 +0\.72 +4\.25 +0\.47\ntotal .* 0\.47$/
+  const cells = / DEAR +DEAR +\w{32} +₹200\.00 +₹4\.00 +₹0\.72 +₹4\.25 +₹0\.47\ntotal .* ₹0\.47$/
   expect((await opsOn('2026-10-20', ...list)).stdout.trimEnd()).toMatch(cells)
   const { stdout } = await opsOn('2026-10-20', ...list, '--csv')
   expect(stdout).toContain('mid,day,settlement_utr,utr,order_id,gross,fee,tax,allowed,excess\n')

@@ -105,11 +105,11 @@ it('reconcile payouts prints the same values as text, CSV and JSON, and preserve
       '-',
       '523504870001',
       '3',
-      '300.00',
-      '4.50',
-      '0.81',
-      '-50.00',
-      '244.69',
+      '₹300.00',
+      '₹4.50',
+      '₹0.81',
+      '-₹50.00',
+      '₹244.69',
       'not known',
       ...Array(6).fill('-'),
     ],
@@ -119,15 +119,15 @@ it('reconcile payouts prints the same values as text, CSV and JSON, and preserve
       '-',
       'NIGHT',
       '2',
-      '30.00',
-      '0.00',
-      '0.00',
-      '0.00',
-      '30.00',
+      '₹30.00',
+      '₹0.00',
+      '₹0.00',
+      '₹0.00',
+      '₹30.00',
       'not known',
       ...Array(6).fill('-'),
     ],
-    ['total', '-', '-', '-', '-', '330.00', '4.50', '0.81', '-50.00', '274.69', ...Array(7).fill('-')],
+    ['total', '-', '-', '-', '-', '₹330.00', '₹4.50', '₹0.81', '-₹50.00', '₹274.69', ...Array(7).fill('-')],
   ])
   const csv = (await ops(...days, '--mid', mid, '--csv')).stdout
   expect(parse(csv, { bom: true, columns: true })).toEqual(
@@ -170,7 +170,7 @@ it('reconcile --payout finds a payout by bank reference or by UTR in either lett
   expect(payout.settlements.map((one: { settlementUtr: string }) => one.settlementUtr)).toEqual(['PT1', 'pn1'])
   expect(payout.payments).toMatchObject([{ orderId, utr: 'PP2', paid: '200.00' }])
   expect(payout.total).toEqual({ paid: '200.00', gross: '400.00', fee: '4.00', tax: '1.00', net: '395.00' })
-  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1 payment, total 200.00')
+  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1 payment, total ₹200.00')
   expect((await text('--payout', 'NOBODYS1')).stdout).toBe('No settlements with the UTR or bank reference NOBODYS1.\n')
   const { pid } = await newPartner(db, other)
   expect(await found('--payout', 'PAYOUTREF', '--pid', pid)).toMatchObject({ settlements: [], payments: [] })

@@ -520,7 +520,7 @@ describe('ops reconcile', () => {
     const text = (await ops(...days)).stdout
     expect(text).toContain('settled 44,65,274.46: 44,65,274.46 more than the payments of 2026-10-05')
     expect(text).toMatch(
-      /^2026-10-06 +0\.00 +0\.00 +0\.00 +44,65,274\.46 .* -44,65,274\.46 +12,345\.60 +12,34,567\.00 +32,18,361\.86 /m,
+      /^2026-10-06 +₹0\.00 +₹0\.00 +₹0\.00 +₹44,65,274\.46 .* -₹44,65,274\.46 +₹12,345\.60 +₹12,34,567\.00 +₹32,18,361\.86 /m,
     )
     const [, id = ''] = /payout total (\w{16})/.exec(text) ?? []
     for (const args of [

@@ -111,7 +111,7 @@ describe('ops settlements imports and undo', () => {
       expect.objectContaining({ import: 4, amount: null, insertedAmount: null }),
     ])
     expect((await ops('imports')).stdout).toMatch(
-      /^import +at +person +file +rows +amount +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +10\.00 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +10\.00 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
+      /^import +at +person +file +rows +amount +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +₹10\.00 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +₹10\.00 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
     )
     const audit = JSON.parse((await runOps(url, ['audit', '--json'])).stdout)
     expect(audit.at(-1)).toMatchObject({
@@ -206,7 +206,7 @@ describe('ops settlements import', () => {
       ...{ import: 2, inserted: 3, unchanged: 3, updated: 0, warnings: [] },
       ...{ insertedAmount: '270000000000.03', amount: '270001234368.08' },
     })
-    expect((await ops('imports')).stdout).toMatch(/ 3 +12,34,368\.05 .*\n.* 6 +2,70,00,12,34,368\.08 /)
+    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹2,70,00,12,34,368\.08 /)
   })
 
   it.each([

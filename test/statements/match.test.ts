@@ -239,7 +239,7 @@ describe('a payout that was not received in full', () => {
     const [, short, missing] = all
     expect(await resolve(short?.differenceId, '--as', 'charge')).toEqual({
       ...{ code: 0, stderr: '' },
-      stdout: `Discrepancy ${short?.differenceId}, short payout of 100.00, resolved as charge.\n`,
+      stdout: `Discrepancy ${short?.differenceId}, short payout of ₹100.00, resolved as charge.\n`,
     })
     expect((await resolve(short?.differenceId)).stderr).toMatch(/was already resolved: paid by cheque/)
     expect((await resolve('2608040123456789')).stderr).toMatch(/discrepancy 2608040123456789 does not exist/)
@@ -252,7 +252,9 @@ describe('a payout that was not received in full', () => {
     expect(await list('--open')).toEqual([])
     const { rows } = await db.query('select settlement_utr from difference_resolutions where mid = $1', [mid])
     expect(rows.map(({ settlement_utr: reference }) => reference)).toEqual(references.slice(1))
-    expect((await ops(['today'])).stdout).toMatch(/^payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
+    expect((await ops(['today'])).stdout).toMatch(
+      /^information +payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m,
+    )
   })
 
   it('reconcile close warns of at most ten payouts that were not received in full', async () => {

@@ -30,11 +30,12 @@ export async function createTestConsole(
   { databaseUrl, db }: { databaseUrl: string; db: Database },
   now: () => Date = () => new Date(),
   settings: Record<string, string> = {},
+  limits = LIMITS,
 ): Promise<TestConsole> {
   const config = readDatabaseConfig({ DATABASE_URL: databaseUrl, ...settings })
   const terminal = { stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() }
   const context = { config, db, sleep: async () => undefined, terminal }
-  const app = await createConsole({ commands: COMMANDS, context, now, limits: LIMITS })
+  const app = await createConsole({ commands: COMMANDS, context, now, limits })
   stopAtEnd(() => app.close())
   async function send(method: 'GET' | 'POST', url: string, headers: Headers, payload = ''): Promise<ConsolePage> {
     const response = await app.inject({ method, url, headers: { host: 'localhost:3002', ...headers }, payload })

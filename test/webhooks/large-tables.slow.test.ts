@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
 import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createOrderCounts } from '../../src/operator/monitoring/order-counts.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { runPendingJobs } from '../support/pending-jobs.ts'
@@ -241,13 +240,5 @@ describe('long orders in a table of 100,000 orders', () => {
     expect(others[0]).toBeLessThanOrEqual(OF_DAY_AND_10_MINUTES)
     expect(long[0]).toBeGreaterThan(0)
     expect(long[0]).toBeLessThanOrEqual(ORDERS / LONG_EVERY)
-  })
-
-  it('the operator dashboard counts the long orders of a day by their own index', async () => {
-    const since = new Date(NOW.getTime() - 3 * 24 * 60 * 60_000)
-    const { long, others } = await readOfOrders((db) =>
-      createOrderCounts(db).countByHour('long', { since, hours: 24 }, NOW),
-    )
-    expect({ long, others }).toEqual({ long: [OF_DAY / LONG_EVERY], others: [] })
   })
 })

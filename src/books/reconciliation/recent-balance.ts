@@ -34,7 +34,7 @@ const LONGEST_MS = 10_000
 /**
  * Returns whether yesterday balances, together with the days whose payouts were expected yesterday. Also summarizes the
  * open discrepancies of all days. Returns undefined if the calculation takes too long or if too many merchants have
- * movements; closing months makes the calculation faster. Writes nothing, so the service's database role suffices.
+ * movements; closing months makes the calculation faster.
  */
 export async function balanceUntilYesterday(
   db: Database,

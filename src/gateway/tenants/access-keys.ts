@@ -110,18 +110,6 @@ export function createAccessKeys(db: Queryable) {
       return rows
     },
 
-    /** Returns the valid keys that expire in at most `days` days, the earliest first. */
-    async listExpiring(days: number, now: Date): Promise<AccessKeyListing[]> {
-      const { rows } = await db.query<AccessKeyListing>(
-        `select ${LISTING}
-           from ${KEYS}
-          where revoked_at is null and expires_on between $1::date and $1::date + $2::integer
-          order by expires_on, public_key`,
-        [toIstDay(now), days],
-      )
-      return rows
-    },
-
     /** Revokes a key. A repeat does not change the time of the first call. Returns undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
       await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [

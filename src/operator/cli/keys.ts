@@ -102,7 +102,7 @@ export const keyCommands = [
 ]
 
 /** Lists the keys of merchants and partners, then the keys of operators. */
-async function listKeys(db: Queryable, owner: z.output<typeof Owner>) {
+export async function listKeys(db: Queryable, owner: z.output<typeof Owner>) {
   const { mid, pid, operator } = owner
   const accessKeys = operator === undefined ? await createAccessKeys(db).list({ mid, pid }) : []
   const operatorKeys = (mid ?? pid) === undefined ? await createOperatorKeys(db).list(operator) : []

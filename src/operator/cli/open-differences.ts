@@ -1,7 +1,7 @@
 import { countDays } from '../../books/ledger/bank-days.ts'
 import type { Unlisted } from '../../books/reconciliation/book.ts'
 import type { OpenOfMerchant } from '../../books/reconciliation/open-discrepancies.ts'
-import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
+import { counted, toIndianRupees } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { document, type RecordData, rupees, table } from './data.ts'
 import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
@@ -42,6 +42,6 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): R
     () =>
       count === 0
         ? 'No open discrepancies.'
-        : `${counted(count, 'open discrepancy', 'open discrepancies')}, total ${groupRupees(toDecimalText(owed))}`,
+        : `${counted(count, 'open discrepancy', 'open discrepancies')}, total ${toIndianRupees(owed)}`,
   )
 }

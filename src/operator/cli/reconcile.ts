@@ -10,7 +10,7 @@ import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createPartners } from '../../gateway/tenants/partners.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
-import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
+import { counted, toIndianRupees } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { changingCommand, command } from './command.ts'
 import { document, Money, type RecordData, rupees, table } from './data.ts'
@@ -88,7 +88,7 @@ export const reconcileCommands = [
         }
         const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
         const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now }
-        const message = `Discrepancy ${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, resolved${as ? ` as ${as}` : ''}.`
+        const message = `Discrepancy ${id}, ${found.kind} of ${toIndianRupees(found.owed)}, resolved${as ? ` as ${as}` : ''}.`
         return { data: document({ ...found, ...amounts, ...entry }, message), created: { mid: found.mid } }
       })
     },
@@ -146,7 +146,7 @@ function payoutData({ rows, payments, rests }: Payout, payout: string): RecordDa
     last: () => ({ mid: 'total', ...total }),
   })
   const due = payments.reduce((sum, { paid }) => sum + paid, 0)
-  const named = `Rows without a payment reference are for these ${counted(payments.length, 'payment')}, total ${groupRupees(toDecimalText(due))}:`
+  const named = `Rows without a payment reference are for these ${counted(payments.length, 'payment')}, total ${toIndianRupees(due)}:`
   const paid = table('mid, day, orderId, merchantOrderId, utr, ₹paid', payments, { title: named })
   const beside = table('day, account, ₹adjustments, ₹unknownOrders', rests, {
     title: 'Included in net, but not stored by settlements pull:',

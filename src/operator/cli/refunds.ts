@@ -7,7 +7,7 @@ import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from 
 import { isLeftToPerson, listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { identifier, pastedUtr, text } from '../../platform/fields.ts'
-import { lenientRefund, toIndianText } from '../../platform/money.ts'
+import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { document, Money, type RecordData, record } from './data.ts'
@@ -65,7 +65,7 @@ export const refundCommands = [
         refund.acquirer === 'direct'
           ? `Refund the customer at the bank, then run ops refunds done --refund ${refund.ourRefundId} --reference RRN`
           : `The service sends it to ${refund.acquirer}.`
-      const message = `Refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} created. ${next}`
+      const message = `Refund ${refund.ourRefundId} of ${toIndianRupees(refund.amount)} created. ${next}`
       return {
         data: document(toRefundData(refund), message),
         created: { refundId: refund.ourRefundId, mid: refund.mid },

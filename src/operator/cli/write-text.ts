@@ -1,4 +1,4 @@
-import { groupRupees, toDecimalText, toIndianText } from '../../platform/money.ts'
+import { toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from './data.ts'
 import { toOneLine } from './harmless.ts'
@@ -74,9 +74,7 @@ async function* cellsOf(table: TableData): AsyncGenerator<Partial<Record<string,
 export function cellText(cell: Cell | undefined): string {
   if (cell === undefined || cell === null || cell === '') return '-'
   if (cell instanceof Date) return toIstTime(cell)
-  if (cell instanceof Money) {
-    return cell.asNumber ? toIndianText(cell.paise) : groupRupees(toDecimalText(cell.paise))
-  }
+  if (cell instanceof Money) return toIndianRupees(cell.paise)
   if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
   return toOneLine(String(cell))
 }

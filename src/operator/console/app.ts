@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
@@ -12,6 +12,7 @@ import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
 import { printNote, toOutput } from '../cli/output.ts'
+import { createOverview } from '../monitoring/overview.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
@@ -37,6 +38,9 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const
 
+/** The page at `/`. */
+const START_PAGE = 'today'
+
 /** The error of a request that the console rejects, with its HTTP status. */
 const rejected = (statusCode: number, message: string) => Object.assign(new Error(message), { statusCode })
 
@@ -47,7 +51,7 @@ type Dependencies = {
   commands: readonly Command[]
   context: Pick<Context, 'config' | 'db' | 'sleep' | 'terminal'>
   now: () => Date
-  limits: Pick<Limits, 'connections' | 'body' | 'rates' | 'lookUps' | 'console'>
+  limits: Pick<Limits, 'connections' | 'body' | 'rates' | 'lookUps' | 'console' | 'today'>
 }
 
 /**
@@ -59,16 +63,20 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const { rows, confirmationMs } = limits.console
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
+  const runAs = async (person: string, command: Command, args: string[], auditId: string = randomUUID()) =>
+    toOutput(await command.prepare(args).run({ ...context, ...unattended(), now: now(), person, auditId }))
+  // Every open page of today reloads itself, so all operators share one run of the command.
+  const runStartPage = cached(
+    (...args) => runAs('console', offered.get(START_PAGE) as Command, args),
+    limits.today.page,
+  )
   const app = createOperatorApp(limits)
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
 
   app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
 
-  app.get('/', async (request) => {
-    const body = html`<p>Search for a payment by any of its identifiers, or open a list.</p>\n`
-    return pageOf({ title: 'Operator console', body, view: request.view })
-  })
+  app.get('/', show)
 
   app.get('/search', async (request, reply) => {
     const text = String((request.query as PageFields).q ?? '').trim()
@@ -78,11 +86,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return pageOf({ title: 'Search', body, view, text })
   })
 
-  app.get('/:page', async (request) => {
-    const { command, view } = commandOf(request)
-    const page = command.changes ? formPage : readPage
-    return pageOf({ ...(await page(command, request.query as PageFields, view)), view })
-  })
+  app.get('/:page', show)
 
   app.post('/:page', async (request, reply) => {
     const { command, view } = commandOf(request)
@@ -102,17 +106,22 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   })
   return app
 
+  async function show(request: FastifyRequest, reply: FastifyReply) {
+    const { command, view } = commandOf(request)
+    const page = await (command.changes ? formPage : readPage)(command, request.query as PageFields, view)
+    if (page.refreshSeconds !== undefined) reply.header('refresh', page.refreshSeconds)
+    return pageOf({ ...page, view })
+  }
+
   function viewOf(operator: OperatorKey, here: string): OperatorView {
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: OperatorView['run'] = async (command, args, auditId = randomUUID()) => {
-      const given = { ...context, ...unattended(), now: now(), person: operator.operator, auditId }
-      return toOutput(await command.prepare(args).run(given))
-    }
-    return { operator, commands: allowed, here, rows, now: now(), run }
+    const run: OperatorView['run'] = (command, args, auditId) =>
+      command.name === START_PAGE ? runStartPage(...args) : runAs(operator.operator, command, args, auditId)
+    return { operator, commands: allowed, here, open: {}, rows, now: now(), run }
   }
 
   function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {
-    const command = offered.get((params as { page: string }).page)
+    const command = offered.get((params as { page?: string }).page ?? START_PAGE)
     if (command === undefined) throw unknownPage()
     if (!view?.commands.includes(command)) throw rejected(403, LACKS_ACT)
     return { command, view }
@@ -128,12 +137,17 @@ async function protect(
   const { config, db, terminal } = context
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
+  const countOpen = cached(async () => {
+    const { exceptions, refunds } = await createOverview(db).openCounts(now())
+    return { 'payments exceptions': sum(exceptions), 'refunds list': sum(refunds) }
+  }, limits.console.counts)
   app.decorateRequest('publicKey', undefined)
   app.decorateRequest('view', undefined)
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
     if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
+    if (status === 503 && request.method === 'GET') reply.header('refresh', limits.today.refreshSeconds)
     const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
     const details = error instanceof CommandError ? error.details : []
     const body = html`<p class="error">${text}</p>\n${details.map((line) => html`<p>${line}</p>\n`)}`
@@ -153,14 +167,19 @@ async function protect(
     rates: limits.rates,
     findKey: (publicKey) => findKey(publicKey),
     accept(key, request) {
-      request.view = viewOf(key, request.url.slice(1))
+      request.view = viewOf(key, request.url.slice(1) || START_PAGE)
       return undefined
     },
+  })
+  app.addHook('onRequest', async ({ view }) => {
+    if (view !== undefined) view.open = await countOpen().catch(() => ({}))
   })
   app.addHook('onRequest', async ({ method, headers }) => {
     if (method === 'POST' && !isSameOrigin(headers)) throw rejected(403, OTHER_ORIGIN)
   })
 }
+
+const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((all, count) => all + count, 0)
 
 /**
  * Whether a page of the console sent the form. Browsers send the stored credentials of the Basic scheme with forms of
@@ -181,7 +200,7 @@ const OTHER_ORIGIN =
   'The form was sent by another website, so nothing was changed. Open the page here and send it again.'
 const INVALID_CONFIRMATION =
   'The confirmation is invalid or more than 15 minutes old, so nothing was changed. Open the form again.'
-const UNAVAILABLE = 'The console is unavailable. Try again.'
+const UNAVAILABLE = 'The console is unavailable. Try again in 30 seconds.'
 /** Texts for callers who have not signed in. */
 const UNSIGNED: Readonly<Record<number, string>> = {
   401: 'Sign in with the public key as user name and the secret key as password. ops keys create --operator creates keys.',

@@ -1,5 +1,6 @@
 import { COLOURS } from '../../platform/colours.ts'
 import { type Html, html } from '../../platform/html.ts'
+import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
@@ -17,8 +18,18 @@ import {
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
 
-/** `beside` is markup beside the title, and `text` the text of the search. */
-export type Page = { title: string; beside?: Html; body: Html; view?: OperatorView | undefined; text?: string }
+/**
+ * `beside` is markup beside the title, and `text` the text of the search. `refreshSeconds` is the time until the page
+ * reloads itself; undefined if it does not.
+ */
+export type Page = {
+  title: string
+  beside?: Html
+  body: Html
+  view?: OperatorView | undefined
+  text?: string
+  refreshSeconds?: number
+}
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
 export function pageOf({ title, beside, body, view, text }: Page): string {
@@ -52,7 +63,8 @@ ${listsOf(view).map(({ name }, index, lists) => {
   const { group, label } = labelsOf(name)
   const isFirst = group !== label && group !== labelsOf(lists[index - 1]?.name ?? '').group
   const current = isHere(name, view) ? html` aria-current="page"` : undefined
-  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}" class="${group === label ? '' : 'inner'}"${current}>${label}</a></li>\n`
+  const count = view.open[name] ? html` <span class="count">${toIndianDigits(view.open[name])}</span>` : undefined
+  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
 })}</ul></nav>
 `
 

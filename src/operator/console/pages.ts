@@ -6,10 +6,12 @@ import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
+import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { fieldList, inWords, renderData } from './render.ts'
+import { todayPage } from './today-page.ts'
 import {
   addressOf,
   commandLine,
@@ -34,6 +36,10 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
     return orderPage(data.fields as ShownPayment, view, same)
+  }
+  if (command.name === 'today' && data instanceof RecordData) {
+    const page = await todayPage(data.fields as Today, fields, view)
+    return { ...page, body: html`${page.body}${same}` }
   }
   return { title, body: html`${filters}${notes}${await renderData(data, view)}${same}`, view }
 }

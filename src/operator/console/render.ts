@@ -96,9 +96,8 @@ export function changeLinks(flag: string, record: PageFields, view: OperatorView
 /** Renders a status, in the colour of its success or failure. */
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
 
-/** Renders a cell, with a link if the cell identifies a record with a page. All amounts have one format. */
+/** Renders a cell, with a link if the cell identifies a record with a page. */
 function rendered(name: string, cell: Cell | undefined, address?: string): Html {
-  if (cell instanceof Money) return html`${toIndianRupees(cell.paise)}`
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
   if (name === 'status' && text !== '-') return statusOf(text)
   const to = address ?? (text === '-' ? undefined : addressOfColumn(name, text))

@@ -71,6 +71,25 @@ input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.3
 button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
 .actions > :first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
 td .button { min-height: 0; padding: 0 0.25rem 0 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
+.needs, figure, .tiles { margin: 0 0 1rem; max-width: 62rem; }
+h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
+.facts { max-width: 62rem; }
+.facts dt { flex: 0 0 11rem; }
+.facts dt::first-letter, .facts dt a::first-letter { text-transform: uppercase; }
+.facts dd { flex: 1 1 20rem; text-align: left; }
+.facts small { display: block; }
+.count { padding: 0 0.4375rem; border-radius: 0.625rem; background: var(--bad); color: var(--ground); font-weight: 600; }
+.now dt, .now dt a { color: var(--bad); font-weight: 600; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.5rem, 1fr)); gap: 0.75rem; }
+figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
+.tiles dd { font-size: 1.375rem; font-weight: 650; line-height: 1.3; }
+.tiles small { display: block; font-weight: 400; }
+.ends { display: flex; justify-content: space-between; margin-bottom: 0.5rem; }
+.plot { display: block; width: 100%; height: 9rem; margin-top: 0.5rem; border-bottom: 1px solid var(--quiet); }
+.plot .whole { fill: var(--unpaid); }
+.plot .part { fill: var(--accent); }
+.key { display: inline-block; width: 0.75em; height: 0.75em; border-radius: 0.125rem; background: var(--accent); }
+.key.whole { margin-left: 0.5rem; background: var(--unpaid); }
 @media (max-width: 60rem) { .columns { display: block; } }
 @media (max-width: 50rem) {
   body { display: block; }

@@ -10,6 +10,8 @@ export type OperatorView = {
   commands: readonly Command[]
   /** The address of the page that is shown, to which a change returns. */
   here: string
+  /** Numbers of open exceptions and refunds by the command that lists them; empty while the database does not count. */
+  open: Readonly<Record<string, number>>
   /** Largest number of rows of a table on a page. */
   rows: number
   now: Date
@@ -23,8 +25,8 @@ export type OperatorView = {
 /** PageFields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
-/** Flags that the console never sets: the operator is the one who signed in, and the format is a page. */
-const OWN_FLAGS = ['by', 'csv', 'for']
+/** Flags that the console never sets: the operator is the one who signed in, the format is a page, and a page ends. */
+const OWN_FLAGS = ['by', 'csv', 'for', 'watch']
 
 /** The flags of a command that a form or a link may set. */
 export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))

@@ -1,6 +1,5 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
-import { IS_LONG, LONGEST_EXPIRY_MINUTES } from '../../gateway/payments/order-lifetime.ts'
-import { EXPIRY_GRACE_MINUTES, isOverSql, OPEN_STATUSES } from '../../gateway/payments/outcome.ts'
+import { isOverSql, OPEN_STATUSES } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 
 const IS_OVER = isOverSql('$3::timestamptz')
@@ -39,17 +38,11 @@ export function conversionOf({ orders, paid, waiting }: OrderCounts): number | u
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
 
-/** Longest time in milliseconds until a short order is final. After this time, only a late payment changes it. */
-export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
-
 /** Orders of one merchant in one hour. Hours are numbered from 0. */
 export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
 
 /** A period of `hours` hours that starts at `since`. */
 export type Period = { since: Date; hours: number }
-
-/** Orders that can be paid for at most a day, and the other orders, which have their own index. */
-export type Lifetime = 'short' | 'long'
 
 /**
  * Counts orders by time of creation and by state at `now`. Order ids start with the time of creation, so each count
@@ -57,13 +50,6 @@ export type Lifetime = 'short' | 'long'
  */
 export function createOrderCounts(db: Queryable) {
   return {
-    /** Returns the counts of `lifetime` for each hour of `period`, including hours without orders. */
-    async countByHour(lifetime: Lifetime, period: Period, now: Date): Promise<OrderCounts[]> {
-      const { rows } = await db.query<OrderCounts & { hour: number }>(BY_HOUR[lifetime], valuesOf(period, now))
-      const counts = new Map(rows.map(({ hour, ...row }) => [hour, row]))
-      return Array.from({ length: period.hours }, (_, hour) => counts.get(hour) ?? NO_ORDERS)
-    },
-
     /** Returns the counts for each hour and merchant with orders, in no particular order. */
     async countByHourAndMerchant(period: Period, now: Date): Promise<OfMerchantAndHour[]> {
       const { rows } = await db.query<OfMerchantAndHour>(BY_HOUR_AND_MERCHANT, valuesOf(period, now))
@@ -74,40 +60,23 @@ export function createOrderCounts(db: Queryable) {
 
 const HOUR_MS = 60 * 60_000
 
-/**
- * Returns the parameters of the queries: $1 is the first orderId of each hour, $2 the first orderId of the next hour,
- * and $4 the beginning of the hour. $3 is the current time.
- */
-function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date, Date[]] {
-  const bounds = Array.from({ length: hours + 1 }, (_, hour) => new Date(since.getTime() + hour * HOUR_MS))
-  const ids = bounds.map(orderIdsBegin)
-  return [ids.slice(0, -1), ids.slice(1), now, bounds.slice(0, -1)]
+/** Returns the parameters of the query: the first orderId of each hour, the first of the next hour, and the current time. */
+function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date] {
+  const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
+    orderIdsBegin(new Date(since.getTime() + hour * HOUR_MS)),
+  )
+  return [bounds.slice(0, -1), bounds.slice(1), now]
 }
 
 /**
  * Counts by hour and merchant with one index range per hour, because grouping by an hour computed from each row takes
  * three times as long. Sums are JavaScript numbers, which are exact up to 2^53 paise (90 lakh crore rupees).
  */
-const byHourAndMerchant = (condition: string) => `
+const BY_HOUR_AND_MERCHANT = `
   select h.hour - 1 as hour, c.*
-    from unnest($1::text[], $2::text[], $4::timestamptz[]) with ordinality as h (first, next, begins, hour)
+    from unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)
    cross join lateral (
      select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
        from payment_intents i
-      where ${condition}
+      where order_id >= h.first and order_id < h.next
       group by mid) c`
-
-const IN_HOUR = 'order_id >= h.first and order_id < h.next'
-
-const BY_HOUR_AND_MERCHANT = byHourAndMerchant(IN_HOUR)
-
-/** Counts by hour for all merchants together. */
-const byHour = (condition: string) => `
-  select hour, ${NAMES.map((name) => `sum("${name}")::bigint as "${name}"`).join(', ')}
-    from (${byHourAndMerchant(condition)}) each
-   group by hour`
-
-const BY_HOUR: Record<Lifetime, string> = {
-  short: byHour(`${IN_HOUR} and not (${IS_LONG})`),
-  long: byHour(`created_at >= h.begins and created_at < h.begins + interval '1 hour' and ${IS_LONG}`),
-}

@@ -26,7 +26,7 @@ type OldestException = {
   receivedAt: Date
 }
 
-/** A webhook endpoint that is failing, is late, or was disabled by the service. */
+/** A webhook endpoint that has been failing or late for at least 15 minutes, or was disabled by the service. */
 export type OverdueWebhook = {
   mid: string
   endpointId: string
@@ -74,10 +74,10 @@ export type Overview = {
 
 const HOUR_MS = 60 * 60_000
 /**
- * Delay in milliseconds after which a webhook endpoint counts as late. The service usually attempts a scheduled
- * delivery within seconds.
+ * Time in milliseconds after which a late or failing webhook endpoint counts as behind. The service usually attempts a
+ * scheduled delivery within seconds, and retries of a short failure need no operator.
  */
-const BEHIND_MS = 60_000
+const BEHIND_MS = 15 * 60_000
 const ABANDONED_SHOWN_HOURS = 7 * 24
 /** Largest number of rows per list. `ops` has commands that list all rows. */
 const LISTED = 20
@@ -85,7 +85,7 @@ const LISTED = 20
 /** Limits the sum to 2^53, because the sum of reported amounts may exceed 2^53 and the list must still be shown. */
 const SUM = `least(sum(amount_paise) over (), ${Number.MAX_SAFE_INTEGER})::bigint`
 
-/** Reads the data other than orders that the operator dashboard and `ops today` show. */
+/** Reads the data other than orders that `ops today` shows. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
     const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(
@@ -160,7 +160,7 @@ export function createOverview(db: Queryable) {
         -- Excludes endpoints that the operator disabled. Also excludes failing return-URL callbacks, because they fail
         -- for single orders.
         where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
-                   else (e.failing_since is not null and e.kind = 'webhook') or d.due_at <= $1 end
+                   else (e.failing_since <= $1 and e.kind = 'webhook') or d.due_at <= $1 end
         order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
         limit $2`,
       [new Date(now.getTime() - BEHIND_MS), LISTED],

@@ -7,12 +7,6 @@ grant select on schema_migrations, merchants, merchant_logos, acquirer_accounts,
 -- The day of a key's last use is in a separate table, because the service must not change a key's secret, merchant,
 -- partner or rights.
 grant select, insert, update (last_used_on) on key_uses to upi_service;
--- Tables that the operator dashboard reads. The audit tables are omitted, because an attacker in the service must not
--- learn about operators.
-grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions,
-  settlement_lines, ledger, money_exceptions, closed_items, merchant_fees to upi_service;
--- The service must not read which operator closed a month, nor the figures of the closed month.
-grant select (month, closed_at) on closed_months to upi_service;
 -- The service changes an order's status and number of events, but not its amount and payee. The sandbox sets
 -- expires_at, a right that adds nothing to the right to set the status. `for no key update` needs the right to update a
 -- column. Triggers make a paid order final, and require the payment of a paid order.

@@ -116,7 +116,7 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
       kept: CALLERS.every(({ counts }, index) => seen[index] === counts),
     },
     {
-      promise: 'each instance serves the operator dashboard through HAProxy, but no metrics',
+      promise: 'each instance serves the operator manual through HAProxy, but no metrics',
       found: `${page.status}, ${metrics.status}`,
       kept: page.status === 200 && metrics.status === 404,
     },

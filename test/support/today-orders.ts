@@ -1,18 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import fastify, { type FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
-import { operatorGuideRoutes } from '../../src/docs/routes.ts'
-import { LIMITS } from '../../src/limits.ts'
-import { operatorPageRoutes, operatorsOnly } from '../../src/operator/console/routes.ts'
 import { newUtr, notification, notify } from './acquirer.ts'
-import { testPool } from './database.ts'
-import { asRole } from './database-url.ts'
 import { CREATE, intentFields, newMerchant, post, type TestService } from './service.ts'
-
-export const PUBLIC_URL = 'https://pay.example.in/upi'
-
-/** Limits with which every reader gets a fresh page. */
-export const UNCACHED = { ...LIMITS, lookUps: { ...LIMITS.lookUps, cachedMs: 1 } }
 
 /** Texts that a customer or a merchant wrote. */
 export const CANARIES = {
@@ -21,33 +9,6 @@ export const CANARIES = {
   customer_mobile: '9137460285',
   note: 'Canarynote 77',
   redirect_url: 'https://canaryshop.example/',
-}
-
-/** Serves the operator dashboard of a service with the database role of an installation, at the service's own time. */
-export async function startPage(
-  { databaseUrl, clock, log }: TestService,
-  limits = UNCACHED,
-  warnings: string[] = [],
-): Promise<FastifyInstance> {
-  const app = fastify()
-  // Waits until the cached page has expired.
-  app.addHook('onRequest', () => sleep(5))
-  operatorsOnly(app, { password: undefined, allowedHosts: [] })
-  const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
-  const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
-  const readWarnings = async () => warnings
-  const options = {
-    db,
-    log: { warn } as never,
-    now: clock.now,
-    publicUrl: PUBLIC_URL,
-    readWarnings,
-    limits,
-  }
-  operatorPageRoutes(app, options)
-  operatorGuideRoutes(app, { publicUrl: PUBLIC_URL })
-  app.addHook('onClose', () => db.end())
-  return app
 }
 
 /**

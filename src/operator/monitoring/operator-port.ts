@@ -1,0 +1,72 @@
+import type { FastifyInstance } from 'fastify'
+import type { Config } from '../../config.ts'
+import { type Html, html } from '../../platform/html.ts'
+import { createCallerCheck } from '../console/caller.ts'
+
+/** Response headers of the pages below. They allow styles from this service and `data:` images, but no scripts. */
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+} as const
+
+/** Rejects every request that does not come from the operator, including requests to unknown paths. */
+export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
+  const isOperator = createCallerCheck(readers)
+  app.addHook('onRequest', async ({ headers, socket }, reply) => {
+    if (isOperator(headers, socket.remoteAddress)) return
+    reply.headers(HEADERS)
+    if (readers.password === undefined)
+      return reply.code(403).send(page('Access denied', html`<p>${NOT_FROM_HERE}</p>`))
+    reply.code(401).header('www-authenticate', 'Basic realm="operator", charset="UTF-8"')
+    return reply.send(page('Password required', html`<p>Sign in with OPS_PASSWORD and any user name.</p>`))
+  })
+}
+
+const NOT_FROM_HERE =
+  'This port shows data of every merchant. Without OPS_PASSWORD it accepts requests only from its own machine, as localhost, ' +
+  '127.0.0.1 or [::1], and under the hosts in OPS_ALLOWED_HOSTS, never through a proxy. From another machine, open an SSH ' +
+  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS. Behind a proxy, set OPS_PASSWORD.'
+
+/** Serves `/` of the operator's port: links to what the port and the console serve. */
+export function operatorIndexRoute(app: FastifyInstance, { publicUrl }: Pick<Config, 'publicUrl'>) {
+  const index = page(
+    'Operator',
+    html`<ul>
+<li><a href="docs">Operator manual</a></li>
+<li><a href="metrics">Metrics</a> for Prometheus</li>
+<li><a href="${publicUrl}/docs">API guides</a> for merchants, partners and acquirers (public)</li>
+</ul>
+<h2>Operator console</h2>
+<p>The console shows today’s orders and what needs attention, and finds and refunds payments. <a href="docs/operator/console">Start it</a>
+with <code>ops console</code>, and open <code>http://localhost:3002</code>, or the port in <code>CONSOLE_PORT</code>.</p>`,
+  )
+  app.get('/', async (_request, reply) => reply.headers(HEADERS).send(index))
+}
+
+/** Returns a page of the operator's port. Its links are relative, because a proxy may serve the port under a path. */
+const page = (title: string, body: Html): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · UPI payments</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/guide.css">
+</head>
+<body>
+<header class="site"><nav aria-label="Pages"><a class="brand" href=".">UPI payments</a>
+<a href="docs">Manual</a></nav></header>
+<main class="guide" id="text">
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`.toString()
