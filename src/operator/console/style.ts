@@ -29,6 +29,7 @@ p { margin: 0.5rem 0; }
 .columns { display: grid; grid-template: auto 1fr / minmax(0, 1fr) 21.25rem; column-gap: 1.75rem; align-items: start; margin-top: 1rem; }
 .columns > :nth-child(2) { grid-area: 1 / 2 / 3; }
 .card, .note, .error, .empty { padding: 0.75rem 1rem; margin: 0 0 0.875rem; border: 1px solid var(--line); border-radius: 0.75rem; }
+main > .card { margin-top: 0.875rem; }
 .warning { padding: 0.25rem 1rem; border-color: color-mix(in srgb, #dba000 45%, var(--ground)); background: color-mix(in srgb, #dba000 12%, var(--ground)); }
 .error { border-color: var(--bad); }
 .empty { padding: 2.5rem 1rem; border-style: dashed; text-align: center; }
@@ -39,7 +40,8 @@ p { margin: 0.5rem 0; }
 .fields > div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.375rem 0; border-top: 1px solid var(--line); }
 .fields > div:first-child { border: 0; }
 dt, .timeline small { flex: none; }
-dd { min-width: 0; margin: 0; overflow-wrap: anywhere; text-align: right; user-select: all; }
+dd { min-width: 0; margin: 0; overflow-wrap: anywhere; }
+.card dd, .fields:not(.facts) dd { text-align: right; user-select: all; }
 .status { padding: 0.125rem 0.5rem; border-radius: 0.375rem; background: var(--raised); font-weight: 600; }
 .status.SUCCESS { background: color-mix(in srgb, var(--good) 10%, var(--ground)); color: var(--good); }
 .status:is(.FAIL, .FAILED, .REJECT) { background: color-mix(in srgb, var(--bad) 8%, var(--ground)); color: var(--bad); }
@@ -74,9 +76,10 @@ td .button { min-height: 0; padding: 0 0.25rem 0 0; border: 0; background: none;
 .needs, figure, .tiles { margin: 0 0 1rem; max-width: 62rem; }
 h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
 .facts { max-width: 62rem; }
+.facts > div { flex-wrap: wrap; gap: 0 1rem; }
 .facts dt { flex: 0 0 11rem; }
 .facts dt::first-letter, .facts dt a::first-letter { text-transform: uppercase; }
-.facts dd { flex: 1 1 20rem; text-align: left; }
+.facts dd { flex: 1 1 20rem; }
 .facts small { display: block; }
 .count { padding: 0 0.4375rem; border-radius: 0.625rem; background: var(--bad); color: var(--ground); font-weight: 600; }
 .now dt, .now dt a { color: var(--bad); font-weight: 600; }
