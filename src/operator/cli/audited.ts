@@ -3,6 +3,7 @@ import { type AuditedCommand, createAudit } from '../../platform/audit.ts'
 import { pendingMigrations } from '../../platform/db/migrate.ts'
 import { hasState, UNDEFINED_TABLE, UNIQUE_VIOLATION } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { document, type RecordData } from './data.ts'
 import { CommandError } from './errors.ts'
 import { type Output, type Result, toOutput } from './output.ts'
 
@@ -60,6 +61,23 @@ export async function runAudited(
   }
 }
 
+/**
+ * Runs a command whose flag is `--dry-run`: `change` rolls its transaction back. The audit has no row, because nothing
+ * changes.
+ */
+export async function runDry({ db }: { db: Database }, run: (change: Change) => Promise<Result>): Promise<Output> {
+  const change: Change = (work) =>
+    inTransaction(db, async (client) => {
+      const { data, warnings = [] } = toOutput(await work(client))
+      // The transaction that follows is empty when it is committed.
+      await client.query('rollback and chain')
+      const { fields, parts = [] } = data as RecordData
+      return { data: document({ ...fields, dryRun: true }, ...parts, NOT_STORED), warnings }
+    })
+  return toOutput(await run(change))
+}
+
+const NOT_STORED = 'Dry run: nothing was stored.'
 const REPEATED = 'this change was already confirmed: check its result before you repeat it'
 
 /** Returns a code for the audit, because error messages from PostgreSQL and Node.js may quote a row. */

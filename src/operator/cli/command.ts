@@ -5,7 +5,7 @@ import type { DatabaseConfig } from '../../config.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { text } from '../../platform/fields.ts'
 import type { ConsoleRight } from '../console/operator-keys.ts'
-import { type Change, runAudited } from './audited.ts'
+import { type Change, runAudited, runDry } from './audited.ts'
 import { UsageError } from './errors.ts'
 import type { OutputFormat, Result, Terminal } from './output.ts'
 
@@ -44,6 +44,8 @@ export type Command = {
   flags: readonly string[]
   /** The flags without a value. */
   switches: readonly string[]
+  /** Whether the word after the command's name is a file. */
+  takesFile: boolean
   /** Whether the command changes data and therefore accepts `--by`. */
   changes: boolean
   /** The right with which an operator may run the command in the console; undefined on the command line only. */
@@ -95,7 +97,10 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/** Defines a command that changes data. The audit stores the operator, the arguments and the outcome. */
+/**
+ * Defines a command that changes data. The audit stores the operator, the arguments and the outcome. With `--dry-run`,
+ * `change` rolls the command's transaction back, and the audit stores nothing.
+ */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -105,7 +110,10 @@ export function changingCommand<S extends z.ZodObject>(
     const given = Object.entries(typed).filter(([, value]) => value !== undefined)
     const stored = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
     const row = { command: name, arguments: Object.fromEntries(stored), makesAudit }
-    return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
+    return (context) => {
+      const runWith = (change: Change) => run(input, { ...context, change })
+      return typed.dryRun === true ? runDry(context, runWith) : runAudited(row, context, runWith)
+    }
   })
 }
 
@@ -142,6 +150,7 @@ function define<S extends z.ZodObject>(
     note,
     flags: Object.keys(types),
     switches: Object.keys(types).filter((flag) => types[flag]?.type === 'boolean'),
+    takesFile: argument === 'file',
     changes,
     console,
     prepare(args) {

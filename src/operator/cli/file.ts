@@ -1,14 +1,22 @@
 import { open } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { CsvFileError } from '../../platform/csv/csv.ts'
 import { errorText } from '../../platform/fields.ts'
 import { CommandError } from './errors.ts'
+import { toOneLine } from './harmless.ts'
 import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
 /** The FILE argument: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path, or - for standard input'))
+
+/** The flag with which an import prints its result and stores nothing. */
+export const DRY_RUN = z.literal(true).optional()
+
+/** Returns the name under which an import is listed. It is untrusted text and may contain control characters. */
+export const importedName = (file: string, { stdin }: Terminal) =>
+  toOneLine(file === '-' ? (stdin.fileName ?? file) : basename(file))
 
 /** Opens the file and passes it to `work`. Converts a CsvFileError to a CommandError that lists the invalid lines. */
 export async function readFile<T>(
