@@ -42,6 +42,8 @@ export type Command = {
   note: string | undefined
   /** The flags in kebab-case, in the order in which the help lists them. */
   flags: readonly string[]
+  /** The flags that may be given more than once. */
+  repeatable: readonly string[]
   /** The flags without a value. */
   switches: readonly string[]
   /** Whether the word after the command's name is a file. */
@@ -149,6 +151,7 @@ function define<S extends z.ZodObject>(
     usage,
     note,
     flags: Object.keys(types),
+    repeatable: Object.keys(types).filter((flag) => types[flag]?.multiple),
     switches: Object.keys(types).filter((flag) => types[flag]?.type === 'boolean'),
     takesFile: argument === 'file',
     changes,

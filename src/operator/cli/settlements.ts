@@ -2,7 +2,13 @@ import { Readable } from 'node:stream'
 import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
 import { type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
-import { countUnknown, listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
+import {
+  countUnknown,
+  listImports,
+  lockSettlements,
+  type NotUndone,
+  undoImport,
+} from '../../books/settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../../books/settlements/pull.ts'
 import { AcquirerError } from '../../errors.ts'
 import { accountName } from '../../gateway/acquirers/accounts.ts'
@@ -58,9 +64,9 @@ export const settlementCommands = [
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      const name = importedName(file, context.terminal)
+      const importing = { file: importedName(file, context.terminal), account, layout, onWarning }
       const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, async (result, client) => {
+        importFrom(context, csv, { ...importing, onProgress: progress('line') }, async (result, client) => {
           compare(trailer, result)
           if (!dryRun) return { warnings }
           const unknown = await countUnknown(client, result.import)

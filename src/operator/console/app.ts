@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
+import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Failure } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
@@ -11,12 +12,13 @@ import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
-import { printNote, toOutput } from '../cli/output.ts'
+import { printNote, type Terminal, toOutput } from '../cli/output.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, formPage, readPage, search } from './pages.ts'
+import { createUploads } from './uploads.ts'
 import { addressOf, type OperatorView, type PageFields, pageName } from './view.ts'
 
 declare module 'fastify' {
@@ -56,12 +58,16 @@ type Dependencies = {
  */
 export async function createConsole(dependencies: Dependencies): Promise<FastifyInstance> {
   const { commands, context, now, limits } = dependencies
-  const { rows, confirmationMs } = limits.console
+  const { rows, confirmationMs, uploadBytes, requestMs } = limits.console
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
-  const app = createOperatorApp(limits)
+  const uploads = createUploads(limits.console)
+  const app = createOperatorApp({ connections: { ...limits.connections, requestMs } })
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
+  const { bytes: fieldSize, fields } = limits.body
+  await app.register(multipart, { limits: { files: 1, fileSize: uploadBytes, fields, fieldSize } })
+  app.addHook('onClose', uploads.close)
 
   app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
 
@@ -86,16 +92,18 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   app.post('/:page', async (request, reply) => {
     const { command, view } = commandOf(request)
-    const { publicKey } = view.operator
-    const { change, mac, ...fields } = (request.body ?? {}) as PageFields
+    const { publicKey, operator } = view.operator
+    const isUpload = command.takesFile && request.isMultipart()
+    const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
+    const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
-      await view.run(command, pending.args, pending.nonce)
+      await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
-    const page = await confirmationPage(command, fields, view, (pending) =>
+    const page = await confirmationPage(command, form, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     )
     return pageOf({ ...page, view })
@@ -104,9 +112,14 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: OperatorView['run'] = async (command, args, auditId = randomUUID()) => {
-      const given = { ...context, ...unattended(), now: now(), person: operator.operator, auditId }
-      return toOutput(await command.prepare(args).run(given))
+    const run: OperatorView['run'] = async (command, args, { auditId = randomUUID(), sha256 } = {}) => {
+      const prepared = command.prepare(args)
+      const stdin = sha256 === undefined ? Readable.from([]) : await uploads.open(operator.operator, sha256)
+      const given = { ...context, ...unattended(stdin), now: now(), person: operator.operator, auditId }
+      return prepared
+        .run(given)
+        .then(toOutput)
+        .finally(() => stdin.destroy())
     }
     return { operator, commands: allowed, here, rows, run }
   }
@@ -171,9 +184,9 @@ function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequ
 }
 
 /** The terminal of a command that neither asks the operator nor prints to the console's own terminal. */
-function unattended(): Pick<Context, 'terminal' | 'asJson'> {
+function unattended(stdin: Terminal['stdin']): Pick<Context, 'terminal' | 'asJson'> {
   const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
-  return { terminal: { stdin: Readable.from([]), stdout, stderr }, asJson: false }
+  return { terminal: { stdin, stdout, stderr }, asJson: false }
 }
 
 const LACKS_ACT = 'Your key does not have the right act. Ask for a key with --rights read,act.'

@@ -1,12 +1,15 @@
 import { type Html, html } from '../../platform/html.ts'
+import { counted } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
+import type { Output } from '../cli/output.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { fieldList, renderData } from './render.ts'
+import { changeLinks, fieldList, renderData } from './render.ts'
+import type { UploadForm } from './uploads.ts'
 import {
   addressOf,
   commandLine,
@@ -25,19 +28,24 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const filters = filterForm(command, fields)
   if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
   const { data = '', warnings = [] } = await view.run(command, args)
-  const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
+  const notes = notesOf(warnings)
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
     return { title, body: html`${notes}${body}${same}` }
   }
-  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
+  const [group] = command.name.split(' ')
+  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.split(' ')[0] === group)
+  return {
+    title: command.summary,
+    body: html`${filters}${changeLinks(imports, {}, view)}${notes}${await renderData(data, view)}${same}`,
+  }
 }
 
 /** Returns the page with the empty form of a change. */
 export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
   const { page, before } = pageBefore(fields, view)
-  const named = Object.fromEntries(toArguments(command, fields).map(toField))
+  const named = namedFields(toArguments(command, fields))
   const form = changeForm(command, fields, { back: page, send: 'Continue…' })
   return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
 }
@@ -45,18 +53,22 @@ export function formPage(command: Command, fields: PageFields, view: OperatorVie
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
 export async function confirmationPage(
   command: Command,
-  fields: PageFields,
+  { fields, upload }: Pick<UploadForm, 'fields'> & Partial<UploadForm>,
   view: OperatorView,
-  sign: (change: Pick<PendingChange, 'command' | 'args' | 'back'>) => Record<string, string>,
+  sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Shown> {
   const { page: back, before } = pageBefore(fields, view)
-  const args = toArguments(command, fields)
+  const flags = toArguments(command, fields)
+  const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
-  const record = before && (await view.run(before.command, before.args)).data
+  const figures =
+    upload === undefined
+      ? before && (await section('Before the change', await view.run(before.command, before.args), view))
+      : await section('Dry run', await view.run(command, ['--dry-run', ...args], upload), view)
+  const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
+  const pending = { command: command.name, args, back, sha256: upload?.sha256 }
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
-  record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`
-}${sameCommand(commandLine(command, args))}`
+${fieldList({ ...file, ...namedFields(flags) })}${upload && figures}${confirmationForm(command, sign(pending), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`
   return { title: `${command.summary}?`, body }
 }
 
@@ -69,10 +81,21 @@ function pageBefore({ back }: PageFields, { commands }: OperatorView) {
   return { page: addressOf(command.name, fieldsBefore), before: { command, args: toArguments(command, fieldsBefore) } }
 }
 
-/** Splits an argument into the name of its flag and its value. */
-function toField(arg: string): [string, string] {
-  const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
-  return [flag.replaceAll('-', ' '), value]
+async function section(heading: string, { data = '', warnings = [] }: Output, view: OperatorView): Promise<Html> {
+  return html`<h2>${heading}</h2>\n${notesOf(warnings)}${await renderData(data, view)}`
+}
+
+const notesOf = (warnings: readonly string[]) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
+
+/** Returns the values of arguments by the name of their flag. */
+function namedFields(args: readonly string[]): Record<string, readonly string[]> {
+  const named: Record<string, string[]> = {}
+  for (const arg of args) {
+    const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
+    const name = flag.replaceAll('-', ' ')
+    named[name] = [...(named[name] ?? []), value]
+  }
+  return named
 }
 
 /** The flags of `payments find` that may identify a payment by one text. */

@@ -12,17 +12,20 @@ export type OperatorView = {
   /** Largest number of rows of a table on a page. */
   rows: number
   /**
-   * Runs a command in the operator's name. `auditId` identifies a change in the audit. Throws a UsageError for invalid
-   * arguments, before anything is run.
+   * Runs a command in the operator's name. `auditId` identifies a change in the audit, and `sha256` the uploaded file
+   * that the command reads. Throws a UsageError for invalid arguments, before anything is run.
    */
-  run: (command: Command, args: string[], auditId?: string) => Promise<Output>
+  run: (command: Command, args: string[], of?: { auditId?: string; sha256?: string | undefined }) => Promise<Output>
 }
 
 /** PageFields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
-/** Flags that the console never sets: the operator is the one who signed in, and the format is a page. */
-const OWN_FLAGS = ['by', 'csv', 'for']
+/**
+ * Flags that no field sets: the operator is the one who signed in, the format is a page, and the console itself runs
+ * the dry run of an import.
+ */
+const OWN_FLAGS = ['by', 'csv', 'for', 'dry-run']
 
 /** The flags of a command that a form or a link may set. */
 export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))
@@ -35,12 +38,16 @@ export const addressOf = (command: string, fields: Record<string, string>) =>
   `${pageName(command)}?${new URLSearchParams(fields)}`
 
 /**
- * Returns the arguments of the command line for the fields that are flags of the command. Ignores all other fields, and
- * the argument after the command's name, because it may name a file of this machine.
+ * Returns the arguments of the command line for the fields that are flags of the command. Spaces separate the values of
+ * a repeatable flag. Ignores all other fields, and the argument after the command's name, because it may name a file of
+ * this machine.
  */
 export function toArguments(command: Command, fields: PageFields): string[] {
   return flagsOf(command).flatMap((flag) => {
-    const values = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
+    const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string')
+    const values = (command.repeatable.includes(flag) ? sent.flatMap((value) => value.split(/\s+/)) : sent).filter(
+      Boolean,
+    )
     return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
   })
 }
