@@ -2,7 +2,7 @@ import { PassThrough, Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { readDatabaseConfig } from '../../src/config.ts'
 import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
-import { LIMITS } from '../../src/limits.ts'
+import { LIMITS, type Limits } from '../../src/limits.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createConsole } from '../../src/operator/console/app.ts'
 import { type ConsoleRight, createOperatorKeys } from '../../src/operator/console/operator-keys.ts'
@@ -32,11 +32,17 @@ export async function createTestConsole(
   { databaseUrl, db }: { databaseUrl: string; db: Database },
   now: () => Date = () => new Date(),
   settings: Record<string, string> = {},
+  limits: Partial<Limits['console']> = {},
 ): Promise<TestConsole> {
   const config = readDatabaseConfig({ DATABASE_URL: databaseUrl, ...settings })
   const terminal = { stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() }
   const context = { config, db, sleep: async () => undefined, terminal }
-  const app = await createConsole({ commands: COMMANDS, context, now, limits: LIMITS })
+  const app = await createConsole({
+    commands: COMMANDS,
+    context,
+    now,
+    limits: { ...LIMITS, console: { ...LIMITS.console, ...limits } },
+  })
   stopAtEnd(() => app.close())
   async function send(
     method: 'GET' | 'POST',

@@ -32,7 +32,7 @@ export function createUploads({ confirmationMs }: Limits['console']) {
   }
 
   return {
-    /** Stores the file of a form. Throws an error with an HTTP status, and stores nothing, if the form is invalid. */
+    /** Stores the file of a form. Throws a CommandError, and stores nothing, if the form is invalid. */
     async receive(request: FastifyRequest, operator: string): Promise<UploadForm> {
       const folder = await mkdtemp(join(tmpdir(), 'upi-console-'))
       try {
@@ -81,8 +81,8 @@ async function readForm(request: FastifyRequest, folder: string): Promise<Upload
   } catch (error) {
     // An error of the file system, such as a full disk, is not the sender's.
     if ((error as NodeJS.ErrnoException).syscall !== undefined) throw error
-    const { code } = error as NodeJS.ErrnoException
-    throw Object.assign(new Error(code === 'FST_REQ_FILE_TOO_LARGE' ? TOO_LARGE : INVALID), { statusCode: 400 })
+    const isTooLarge = (error as NodeJS.ErrnoException).code === 'FST_REQ_FILE_TOO_LARGE'
+    throw new CommandError(isTooLarge ? TOO_LARGE : INVALID)
   }
   // A browser sends a file without a name if the operator has chosen none.
   if (!upload?.name) throw new CommandError(INVALID)

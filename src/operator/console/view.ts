@@ -68,11 +68,16 @@ export function commandLine({ name }: Command, args: readonly string[]): string 
   return ['ops', name, ...quoted].join(' ')
 }
 
-/** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
-const RECORDS: Readonly<Record<string, { column: string; page: string }>> = {
+/**
+ * Records by the flag that names them: the column with their identifiers, and the command that shows one of them.
+ * Imports appear only in their list.
+ */
+const RECORDS: Readonly<Record<string, { column: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
   refund: { column: 'refundId', page: 'refunds show' },
   exception: { column: 'exceptionId', page: 'payments find' },
+  import: { column: 'import' },
+  statement: { column: 'statement' },
 }
 
 /** The flags that name the record of a change. A form that names one leaves out the others. */
@@ -80,8 +85,8 @@ export const RECORD_FLAGS = Object.keys(RECORDS)
 
 /** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
-  const record = RECORDS[flag]
-  return record && addressOf(record.page, { [flag]: id })
+  const page = RECORDS[flag]?.page
+  return page && addressOf(page, { [flag]: id })
 }
 
 /** Returns the address of the record that a column names; undefined if the column names no record with a page. */
