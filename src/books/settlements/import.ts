@@ -82,6 +82,18 @@ export async function importSettlements(
   return { import: running.importId, ...counts }
 }
 
+/** Returns the number of settlements of unknown payments that an import stored, without deductions. */
+export async function countUnknown(client: Queryable, importId: number): Promise<number> {
+  const { rowCount } = await client.query(
+    // Finds the rows of the import by their time, because import_id has no index.
+    `select from settlements s join settlement_imports i using (import_id)
+      where i.import_id = $1 and s.recorded_at >= i.imported_at and s.amount_paise > 0
+        and not exists (select from payments p where p.mid = s.mid and p.utr = upper(coalesce(s.payment_utr, s.utr)))`,
+    [importId],
+  )
+  return rowCount ?? 0
+}
+
 const TRAILER = "check it against the bank's trailer with --rows and --total"
 
 const TOO_MUCH = 'the amounts add up to more than 90 lakh crore rupees: check which column is read as the amount'

@@ -114,22 +114,6 @@ type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy' | 'amount' | 
   insertedAmount: Paise
 }
 
-/**
- * Returns the number of settlements, other than deductions, that an import stored for payments that the service does not
- * know. The condition on `recorded_at` uses an index, which `import_id` does not have.
- */
-export async function countUnknown(client: Queryable, importId: number): Promise<number> {
-  const { rows } = await client.query<{ unknown: number }>(
-    `select count(*) as unknown
-       from settlements s
-       join settlement_imports i using (import_id)
-      where i.import_id = $1 and s.recorded_at >= i.imported_at and s.amount_paise > 0
-        and not exists (select from payments p where p.mid = s.mid and p.utr = upper(coalesce(s.payment_utr, s.utr)))`,
-    [importId],
-  )
-  return (rows[0] as { unknown: number }).unknown
-}
-
 /** Returns all imports, oldest first. */
 export async function listImports(db: Queryable): Promise<StoredImport[]> {
   const { rows } = await db.query<StoredImport>(

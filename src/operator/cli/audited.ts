@@ -61,23 +61,19 @@ export async function runAudited(
   }
 }
 
-/**
- * Runs a command whose flag is `--dry-run`: `change` rolls its transaction back. The audit has no row, because nothing
- * changes.
- */
-export async function runDry({ db }: { db: Database }, run: (change: Change) => Promise<Result>): Promise<Output> {
-  const change: Change = (work) =>
+/** Runs a command with `--dry-run`: `change` rolls its transaction back, and the audit stores nothing. */
+export async function runDry(db: Database, run: (change: Change) => Promise<Result>): Promise<Output> {
+  const rollBack: Change = (work) =>
     inTransaction(db, async (client) => {
       const { data, warnings = [] } = toOutput(await work(client))
-      // The transaction that follows is empty when it is committed.
+      // Chained, so that inTransaction commits an empty transaction.
       await client.query('rollback and chain')
       const { fields, parts = [] } = data as RecordData
-      return { data: document({ ...fields, dryRun: true }, ...parts, NOT_STORED), warnings }
+      return { data: document({ ...fields, dryRun: true }, ...parts, 'Dry run: nothing was stored.'), warnings }
     })
-  return toOutput(await run(change))
+  return toOutput(await run(rollBack))
 }
 
-const NOT_STORED = 'Dry run: nothing was stored.'
 const REPEATED = 'this change was already confirmed: check its result before you repeat it'
 
 /** Returns a code for the audit, because error messages from PostgreSQL and Node.js may quote a row. */

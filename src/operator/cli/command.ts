@@ -99,10 +99,7 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/**
- * Defines a command that changes data. The audit stores the operator, the arguments and the outcome. With `--dry-run`,
- * `change` rolls the command's transaction back, and the audit stores nothing.
- */
+/** Defines a command that changes data. The audit stores the operator, the arguments and the outcome. */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -112,10 +109,8 @@ export function changingCommand<S extends z.ZodObject>(
     const given = Object.entries(typed).filter(([, value]) => value !== undefined)
     const stored = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
     const row = { command: name, arguments: Object.fromEntries(stored), makesAudit }
-    return (context) => {
-      const runWith = (change: Change) => run(input, { ...context, change })
-      return typed.dryRun === true ? runDry(context, runWith) : runAudited(row, context, runWith)
-    }
+    const runIn = (context: Context) => (change: Change) => run(input, { ...context, change })
+    return (context) => (typed.dryRun ? runDry(context.db, runIn(context)) : runAudited(row, context, runIn(context)))
   })
 }
 

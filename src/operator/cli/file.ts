@@ -11,9 +11,6 @@ import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 /** The FILE argument: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
-/** The flag with which an import prints its result and stores nothing. */
-export const DRY_RUN = z.literal(true).optional()
-
 /** Returns the name under which an import is listed. It is untrusted text and may contain control characters. */
 export const importedName = (file: string, { stdin }: Terminal) =>
   toOneLine(file === '-' ? (stdin.fileName ?? file) : basename(file))

@@ -1,14 +1,8 @@
 import { Readable } from 'node:stream'
 import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
-import {
-  countUnknown,
-  listImports,
-  lockSettlements,
-  type NotUndone,
-  undoImport,
-} from '../../books/settlements/imports.ts'
+import { countUnknown, type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
+import { listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../../books/settlements/pull.ts'
 import { AcquirerError } from '../../errors.ts'
 import { accountName } from '../../gateway/acquirers/accounts.ts'
@@ -24,7 +18,7 @@ import { type ChangingContext, type Context, changingCommand, command } from './
 import { document, Money, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
-import { DRY_RUN, FILE, importedName, readFile, rejectedLines } from './file.ts'
+import { FILE, importedName, readFile, rejectedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { type Output, printNote, withProgress } from './output.ts'
 
@@ -56,7 +50,7 @@ export const settlementCommands = [
         .transform(Number)
         .optional(),
       total: totalText.optional(),
-      dryRun: DRY_RUN,
+      dryRun: z.literal(true).optional(),
     }),
     argument: 'file',
     console: 'act',

@@ -17,7 +17,7 @@ import { atomicCommand, changingCommand, command } from './command.ts'
 import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
-import { DRY_RUN, FILE, importedName, readFile } from './file.ts'
+import { FILE, importedName, readFile } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { requireMerchant } from './reconcile.ts'
 import { acquirerAccount } from './settlements.ts'
@@ -41,7 +41,7 @@ export const statementCommands = [
         opening: totalText.optional(),
         closing: totalText.optional(),
         acquirer: acquirerAccount.optional(),
-        dryRun: DRY_RUN,
+        dryRun: z.literal(true).optional(),
       })
       .superRefine(inOrder)
       .refine(...requireDays),

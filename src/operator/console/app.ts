@@ -61,13 +61,13 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const { rows, confirmationMs, uploadBytes, requestMs } = limits.console
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
-  const uploads = createUploads(limits.console)
+  const uploads = createUploads(confirmationMs)
   const app = createOperatorApp({ connections: { ...limits.connections, requestMs } })
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
   const { bytes: fieldSize, fields } = limits.body
   await app.register(multipart, { limits: { files: 1, fileSize: uploadBytes, fields, fieldSize } })
-  app.addHook('onClose', uploads.close)
+  app.addHook('onClose', uploads.removeAll)
 
   app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
 
@@ -116,10 +116,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       const prepared = command.prepare(args)
       const stdin = sha256 === undefined ? Readable.from([]) : await uploads.open(operator.operator, sha256)
       const given = { ...context, ...unattended(stdin), now: now(), person: operator.operator, auditId }
-      return prepared
-        .run(given)
-        .then(toOutput)
-        .finally(() => stdin.destroy())
+      return toOutput(await prepared.run(given).finally(() => stdin.destroy()))
     }
     return { operator, commands: allowed, here, rows, run }
   }

@@ -9,7 +9,7 @@ import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { changeLinks, fieldList, renderData } from './render.ts'
-import type { UploadForm } from './uploads.ts'
+import type { Upload } from './uploads.ts'
 import {
   addressOf,
   commandLine,
@@ -27,19 +27,21 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
   if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
-  const { data = '', warnings = [] } = await view.run(command, args)
-  const notes = notesOf(warnings)
+  const output = await view.run(command, args)
+  const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
-    return { title, body: html`${notes}${body}${same}` }
+    return { title, body: html`${notesOf(output)}${body}${same}` }
   }
   const [group] = command.name.split(' ')
-  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.split(' ')[0] === group)
-  return {
-    title: command.summary,
-    body: html`${filters}${changeLinks(imports, {}, view)}${notes}${await renderData(data, view)}${same}`,
-  }
+  const imports = changeLinks(
+    view.commands.filter((one) => one.takesFile && one.name.startsWith(`${group} `)),
+    {},
+    view,
+  )
+  const body = html`${filters}${imports}${notesOf(output)}${await renderData(data, view)}${same}`
+  return { title: command.summary, body }
 }
 
 /** Returns the page with the empty form of a change. */
@@ -53,7 +55,7 @@ export function formPage(command: Command, fields: PageFields, view: OperatorVie
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
 export async function confirmationPage(
   command: Command,
-  { fields, upload }: Pick<UploadForm, 'fields'> & Partial<UploadForm>,
+  { fields, upload }: { fields: PageFields; upload?: Upload },
   view: OperatorView,
   sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Shown> {
@@ -61,10 +63,10 @@ export async function confirmationPage(
   const flags = toArguments(command, fields)
   const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
-  const figures =
-    upload === undefined
-      ? before && (await section('Before the change', await view.run(before.command, before.args), view))
-      : await section('Dry run', await view.run(command, ['--dry-run', ...args], upload), view)
+  const [heading, output] = upload
+    ? ['Dry run', await view.run(command, ['--dry-run', ...args], upload)]
+    : ['Before the change', before && (await view.run(before.command, before.args))]
+  const figures = output && html`<h2>${heading}</h2>\n${notesOf(output)}${await renderData(output.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const pending = { command: command.name, args, back, sha256: upload?.sha256 }
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
@@ -81,19 +83,15 @@ function pageBefore({ back }: PageFields, { commands }: OperatorView) {
   return { page: addressOf(command.name, fieldsBefore), before: { command, args: toArguments(command, fieldsBefore) } }
 }
 
-async function section(heading: string, { data = '', warnings = [] }: Output, view: OperatorView): Promise<Html> {
-  return html`<h2>${heading}</h2>\n${notesOf(warnings)}${await renderData(data, view)}`
-}
-
-const notesOf = (warnings: readonly string[]) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
+const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
 
 /** Returns the values of arguments by the name of their flag. */
-function namedFields(args: readonly string[]): Record<string, readonly string[]> {
-  const named: Record<string, string[]> = {}
+function namedFields(args: readonly string[]): Record<string, string> {
+  const named: Record<string, string> = {}
   for (const arg of args) {
     const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
     const name = flag.replaceAll('-', ' ')
-    named[name] = [...(named[name] ?? []), value]
+    named[name] = name in named ? `${named[name]} ${value}` : value
   }
   return named
 }

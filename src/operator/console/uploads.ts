@@ -1,93 +1,68 @@
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { mkdtemp, open, rename, rm } from 'node:fs/promises'
+import { createWriteStream, rmSync } from 'node:fs'
+import { mkdtemp, open, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import type { MultipartFile } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
-import type { Limits } from '../../limits.ts'
+import { LRUCache } from 'lru-cache'
 import { hashed } from '../../platform/csv/csv.ts'
 import { CommandError } from '../cli/errors.ts'
 import type { Terminal } from '../cli/output.ts'
-import type { PageFields } from './view.ts'
 
 /** An uploaded file. `name` is the name on the operator's machine, and `sha256` is in hex. */
 export type Upload = { name: string; bytes: number; sha256: string }
-
-/** The fields and the file of a form. */
-export type UploadForm = { fields: PageFields; upload: Upload }
+type Stored = Upload & { folder: string }
 
 /**
- * Stores one uploaded file per operator, until it is replaced, or for as long as its import can be confirmed. Each file
- * is in a private folder of its own. Its name is its SHA-256, because the name that the browser sends is untrusted.
+ * Stores one uploaded file per operator for `ms`, or until the operator uploads another. Each file has a private folder
+ * of its own, and its name there is its SHA-256, because the name that the browser sends is untrusted.
  */
-export function createUploads({ confirmationMs }: Limits['console']) {
-  const stored = new Map<string, Upload & { folder: string; expiry: NodeJS.Timeout }>()
-
-  async function remove(operator: string): Promise<void> {
-    const { folder, expiry } = stored.get(operator) ?? {}
-    stored.delete(operator)
-    clearTimeout(expiry)
-    if (folder !== undefined) await removeFolder(folder)
-  }
-
+export function createUploads(ms: number) {
+  const remove = ({ folder }: Pick<Stored, 'folder'>) => rmSync(folder, { recursive: true, force: true })
+  const uploads = new LRUCache<string, Stored>({ ttl: ms, ttlAutopurge: true, dispose: remove })
   return {
     /** Stores the file of a form. Throws a CommandError, and stores nothing, if the form is invalid. */
-    async receive(request: FastifyRequest, operator: string): Promise<UploadForm> {
+    async receive(request: FastifyRequest, operator: string) {
       const folder = await mkdtemp(join(tmpdir(), 'upi-console-'))
+      const fields: Record<string, unknown> = {}
+      let upload: Upload | undefined
       try {
-        const form = await readForm(request, folder)
-        await remove(operator)
-        const expiry = setTimeout(remove, confirmationMs, operator).unref()
-        stored.set(operator, { ...form.upload, folder, expiry })
-        return form
+        for await (const part of request.parts()) {
+          if (part.type === 'file') upload = await store(part, folder)
+          else fields[part.fieldname] = part.value
+        }
+        // If the operator has chosen no file, the browser sends one without a name.
+        if (!upload?.name) throw new CommandError(INVALID)
+        uploads.set(operator, { ...upload, folder })
+        return { fields, upload }
       } catch (error) {
-        await removeFolder(folder)
-        throw error
+        remove({ folder })
+        const { code, syscall } = error as NodeJS.ErrnoException
+        if (syscall !== undefined) throw error
+        throw new CommandError(code === 'FST_REQ_FILE_TOO_LARGE' ? TOO_LARGE : INVALID)
       }
     },
 
     /** Opens the operator's file as standard input of a command. Throws a CommandError if the file is not stored. */
     async open(operator: string, sha256: string): Promise<Terminal['stdin']> {
-      const upload = stored.get(operator)
-      if (upload?.sha256 !== sha256) throw new CommandError(NOT_STORED)
-      const file = await open(join(upload.folder, sha256)).catch(() => {
-        throw new CommandError(NOT_STORED)
-      })
-      return Object.assign(file.createReadStream(), { fileName: upload.name })
+      const { folder = '', name = '', ...upload } = uploads.get(operator) ?? ({} as Partial<Stored>)
+      const file = upload.sha256 === sha256 ? await open(join(folder, sha256)).catch(() => undefined) : undefined
+      if (file === undefined) throw new CommandError(NOT_STORED)
+      return Object.assign(file.createReadStream(), { fileName: name })
     },
 
-    /** Removes all files. */
-    close: () => Promise.all([...stored.keys()].map(remove)),
+    removeAll: async () => uploads.clear(),
   }
 }
 
-const removeFolder = (folder: string) => rm(folder, { recursive: true, force: true })
-
-async function readForm(request: FastifyRequest, folder: string): Promise<UploadForm> {
-  const fields: Record<string, string[]> = {}
-  const received = join(folder, 'received')
-  let upload: Upload | undefined
-  try {
-    for await (const part of request.parts()) {
-      if (part.type === 'field') {
-        fields[part.fieldname] = [...(fields[part.fieldname] ?? []), String(part.value)]
-        continue
-      }
-      const [hash, file] = [createHash('sha256'), createWriteStream(received)]
-      await pipeline(hashed(part.file, hash), file)
-      upload = { name: part.filename, bytes: file.bytesWritten, sha256: hash.digest('hex') }
-    }
-  } catch (error) {
-    // An error of the file system, such as a full disk, is not the sender's.
-    if ((error as NodeJS.ErrnoException).syscall !== undefined) throw error
-    const isTooLarge = (error as NodeJS.ErrnoException).code === 'FST_REQ_FILE_TOO_LARGE'
-    throw new CommandError(isTooLarge ? TOO_LARGE : INVALID)
-  }
-  // A browser sends a file without a name if the operator has chosen none.
-  if (!upload?.name) throw new CommandError(INVALID)
-  await rename(received, join(folder, upload.sha256))
-  return { fields, upload }
+async function store({ filename, file }: MultipartFile, folder: string): Promise<Upload> {
+  const [received, hash] = [createWriteStream(join(folder, 'received')), createHash('sha256')]
+  await pipeline(hashed(file, hash), received)
+  const sha256 = hash.digest('hex')
+  await rename(received.path, join(folder, sha256))
+  return { name: filename, bytes: received.bytesWritten, sha256 }
 }
 
 const NOT_STORED = 'The uploaded file is not stored any more, so nothing was changed. Upload it again.'

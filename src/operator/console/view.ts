@@ -21,10 +21,7 @@ export type OperatorView = {
 /** PageFields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
-/**
- * Flags that no field sets: the operator is the one who signed in, the format is a page, and the console itself runs
- * the dry run of an import.
- */
+/** Flags that no field sets: the operator is the one who signed in, the format is a page, and each import has a dry run. */
 const OWN_FLAGS = ['by', 'csv', 'for', 'dry-run']
 
 /** The flags of a command that a form or a link may set. */
@@ -44,10 +41,8 @@ export const addressOf = (command: string, fields: Record<string, string>) =>
  */
 export function toArguments(command: Command, fields: PageFields): string[] {
   return flagsOf(command).flatMap((flag) => {
-    const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string')
-    const values = (command.repeatable.includes(flag) ? sent.flatMap((value) => value.split(/\s+/)) : sent).filter(
-      Boolean,
-    )
+    const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
+    const values = command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent
     return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
   })
 }
@@ -68,10 +63,7 @@ export function commandLine({ name }: Command, args: readonly string[]): string 
   return ['ops', name, ...quoted].join(' ')
 }
 
-/**
- * Records by the flag that names them: the column with their identifiers, and the command that shows one of them.
- * Imports appear only in their list.
- */
+/** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
 const RECORDS: Readonly<Record<string, { column: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
   refund: { column: 'refundId', page: 'refunds show' },
