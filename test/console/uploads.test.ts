@@ -194,10 +194,14 @@ describe('the file of an upload', () => {
 
 describe('an upload that is rejected', () => {
   it.each<[string, string, () => Record<string, string | File | File[]>]>([
-    ['a file above the limit', 'larger than 64 MB', () => ({ file: new File(['x'.repeat(1001)], 'a.csv') })],
-    ['two files', 'must contain one file', () => ({ file: [fileOf([], 'a.csv'), fileOf([], 'b.csv')] })],
-    ['no file', 'must contain one file', () => ({ file: new File([], '') })],
-    ['more fields than any form has', 'must contain one file', () => ({ ...manyFields(), file: fileOf([]) })],
+    [
+      'a file above the limit',
+      'Choose one file of at most 64 MB',
+      () => ({ file: new File(['x'.repeat(1001)], 'a.csv') }),
+    ],
+    ['two files', 'Choose one file', () => ({ file: [fileOf([], 'a.csv'), fileOf([], 'b.csv')] })],
+    ['no file', 'Choose one file', () => ({ file: new File([], '') })],
+    ['more fields than any form has', 'Choose one file', () => ({ ...manyFields(), file: fileOf([]) })],
     ['a form without a file', 'FILE is required', () => ({ rows: '1' })],
   ])('leaves nothing on disk: %s', async (_name, error, fields) => {
     const small = await createTestConsole(service, undefined, {}, { uploadBytes: 1000 })

@@ -11,19 +11,20 @@ import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 /** The FILE argument: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
-/** Returns the name under which an import is listed. It is untrusted text and may contain control characters. */
-export const importedName = (file: string, { stdin }: Terminal) =>
-  toOneLine(file === '-' ? (stdin.fileName ?? file) : basename(file))
-
-/** Opens the file and passes it to `work`. Converts a CsvFileError to a CommandError that lists the invalid lines. */
+/**
+ * Opens the file and passes it to `work`, with its name for the list of imports. Converts a CsvFileError to a
+ * CommandError that lists the invalid lines.
+ */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
-  work: (csv: Readable, progress: ShowProgress) => Promise<T>,
+  work: (csv: Readable, progress: ShowProgress, name: string) => Promise<T>,
 ): Promise<T> {
   const csv = file === '-' ? terminal.stdin : await openFile(file)
+  // The name is untrusted text and may contain control characters.
+  const name = toOneLine(file === '-' ? (terminal.stdin.fileName ?? file) : basename(file))
   try {
-    return await withProgress(terminal, (progress) => work(csv, progress))
+    return await withProgress(terminal, (progress) => work(csv, progress, name))
   } catch (error) {
     throw error instanceof CsvFileError ? rejectedLines(error) : error
   }

@@ -18,7 +18,7 @@ import { type ChangingContext, type Context, changingCommand, command } from './
 import { document, Money, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
-import { FILE, importedName, readFile, rejectedLines } from './file.ts'
+import { FILE, readFile, rejectedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { type Output, printNote, withProgress } from './output.ts'
 
@@ -58,15 +58,15 @@ export const settlementCommands = [
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      const importing = { file: importedName(file, context.terminal), account, layout, onWarning }
-      const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(context, csv, { ...importing, onProgress: progress('line') }, async (result, client) => {
+      const output = await readFile(file, context.terminal, (csv, progress, name) => {
+        const importing = { file: name, account, layout, onWarning, onProgress: progress('line') }
+        return importFrom(context, csv, importing, async (result, client) => {
           compare(trailer, result)
           if (!dryRun) return { warnings }
-          const unknown = await countUnknown(client, result.import)
-          return { warnings, json: { unknown }, text: `, ${unknown} unknown` }
-        }),
-      )
+          const [found] = await countUnknown(client, { importId: result.import })
+          return { warnings, json: { ...found }, text: `, ${found?.unknown} unknown` }
+        })
+      })
       if (!dryRun) await showToPartners(context)
       return output
     },

@@ -17,7 +17,7 @@ import { atomicCommand, changingCommand, command } from './command.ts'
 import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
-import { FILE, importedName, readFile } from './file.ts'
+import { FILE, readFile } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { requireMerchant } from './reconcile.ts'
 import { acquirerAccount } from './settlements.ts'
@@ -60,13 +60,17 @@ export const statementCommands = [
       const importing = {
         ...{ ...days, now, person, layout, account, opening, closing },
         mids: [...new Set(mids)].sort(),
-        file: importedName(file, terminal),
         onWarning: (warning: string) => warnings.push(warning),
       }
-      return readFile(file, terminal, (csv, progress) =>
+      return readFile(file, terminal, (csv, progress, name) =>
         change(async (client) => {
           const bankDays = createBankDays(await holidaysOf(client, now))
-          const imported = await importStatement(client, csv, { ...importing, bankDays, onProgress: progress('line') })
+          const imported = await importStatement(client, csv, {
+            ...importing,
+            file: name,
+            bankDays,
+            onProgress: progress('line'),
+          })
           warnings.push(...judge(imported, importing))
           const { proved: _, moved: __, ...created } = imported
           return { data: importedData(imported, warnings), created, warnings }

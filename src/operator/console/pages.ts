@@ -34,20 +34,16 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
     return { title, body: html`${notesOf(output)}${body}${same}` }
   }
-  const [group] = command.name.split(' ')
-  const imports = changeLinks(
-    view.commands.filter((one) => one.takesFile && one.name.startsWith(`${group} `)),
-    {},
-    view,
-  )
-  const body = html`${filters}${imports}${notesOf(output)}${await renderData(data, view)}${same}`
+  const group = `${command.name.split(' ')[0]} `
+  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.startsWith(group))
+  const body = html`${filters}${changeLinks(imports, {}, view)}${notesOf(output)}${await renderData(data, view)}${same}`
   return { title: command.summary, body }
 }
 
 /** Returns the page with the empty form of a change. */
 export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
   const { page, before } = pageBefore(fields, view)
-  const named = namedFields(toArguments(command, fields))
+  const named = Object.fromEntries(toArguments(command, fields).map(toField))
   const form = changeForm(command, fields, { back: page, send: 'Continue…' })
   return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
 }
@@ -70,7 +66,7 @@ export async function confirmationPage(
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const pending = { command: command.name, args, back, sha256: upload?.sha256 }
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${fieldList({ ...file, ...namedFields(flags) })}${upload && figures}${confirmationForm(command, sign(pending), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`
+${fieldList({ ...file, ...Object.fromEntries(flags.map(toField)) })}${upload && figures}${confirmationForm(command, sign(pending), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`
   return { title: `${command.summary}?`, body }
 }
 
@@ -85,15 +81,11 @@ function pageBefore({ back }: PageFields, { commands }: OperatorView) {
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
 
-/** Returns the values of arguments by the name of their flag. */
-function namedFields(args: readonly string[]): Record<string, string> {
-  const named: Record<string, string> = {}
-  for (const arg of args) {
-    const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
-    const name = flag.replaceAll('-', ' ')
-    named[name] = name in named ? `${named[name]} ${value}` : value
-  }
-  return named
+/** Returns the name of an argument's flag, and all values of the flag in `args`. */
+function toField(arg: string, _index: number, args: readonly string[]): [string, readonly string[]] {
+  const [flag = ''] = arg.split('=')
+  const values = args.filter((one) => one.split('=')[0] === flag).map((one) => one.slice(flag.length + 1) || 'yes')
+  return [flag.replace(/^--/, '').replaceAll('-', ' '), values]
 }
 
 /** The flags of `payments find` that may identify a payment by one text. */

@@ -9,19 +9,17 @@ import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { hashed } from '../../platform/csv/csv.ts'
 import { CommandError } from '../cli/errors.ts'
-import type { Terminal } from '../cli/output.ts'
 
-/** An uploaded file. `name` is the name on the operator's machine, and `sha256` is in hex. */
-export type Upload = { name: string; bytes: number; sha256: string }
-type Stored = Upload & { folder: string }
+/** An uploaded file in `folder`. `name` is the name on the operator's machine, and `sha256` is in hex. */
+export type Upload = { folder: string; name: string; bytes: number; sha256: string }
 
 /**
  * Stores one uploaded file per operator for `ms`, or until the operator uploads another. Each file has a private folder
  * of its own, and its name there is its SHA-256, because the name that the browser sends is untrusted.
  */
 export function createUploads(ms: number) {
-  const remove = ({ folder }: Pick<Stored, 'folder'>) => rmSync(folder, { recursive: true, force: true })
-  const uploads = new LRUCache<string, Stored>({ ttl: ms, ttlAutopurge: true, dispose: remove })
+  const remove = ({ folder }: Pick<Upload, 'folder'>) => rmSync(folder, { recursive: true, force: true })
+  const uploads = new LRUCache<string, Upload>({ ttl: ms, ttlAutopurge: true, dispose: remove })
   return {
     /** Stores the file of a form. Throws a CommandError, and stores nothing, if the form is invalid. */
     async receive(request: FastifyRequest, operator: string) {
@@ -34,23 +32,22 @@ export function createUploads(ms: number) {
           else fields[part.fieldname] = part.value
         }
         // If the operator has chosen no file, the browser sends one without a name.
-        if (!upload?.name) throw new CommandError(INVALID)
-        uploads.set(operator, { ...upload, folder })
+        if (!upload?.name) throw new Error('no file')
+        uploads.set(operator, upload)
         return { fields, upload }
       } catch (error) {
         remove({ folder })
-        const { code, syscall } = error as NodeJS.ErrnoException
-        if (syscall !== undefined) throw error
-        throw new CommandError(code === 'FST_REQ_FILE_TOO_LARGE' ? TOO_LARGE : INVALID)
+        // Errors of the file system have a system call. All others are in the form.
+        throw (error as NodeJS.ErrnoException).syscall === undefined ? new CommandError(INVALID) : error
       }
     },
 
     /** Opens the operator's file as standard input of a command. Throws a CommandError if the file is not stored. */
-    async open(operator: string, sha256: string): Promise<Terminal['stdin']> {
-      const { folder = '', name = '', ...upload } = uploads.get(operator) ?? ({} as Partial<Stored>)
-      const file = upload.sha256 === sha256 ? await open(join(folder, sha256)).catch(() => undefined) : undefined
-      if (file === undefined) throw new CommandError(NOT_STORED)
-      return Object.assign(file.createReadStream(), { fileName: name })
+    async open(operator: string, sha256: string) {
+      const upload = uploads.get(operator)
+      const file = upload?.sha256 === sha256 && (await open(join(upload.folder, sha256)).catch(() => undefined))
+      if (!file) throw new CommandError(NOT_STORED)
+      return Object.assign(file.createReadStream(), { fileName: upload.name })
     },
 
     removeAll: async () => uploads.clear(),
@@ -62,9 +59,9 @@ async function store({ filename, file }: MultipartFile, folder: string): Promise
   await pipeline(hashed(file, hash), received)
   const sha256 = hash.digest('hex')
   await rename(received.path, join(folder, sha256))
-  return { name: filename, bytes: received.bytesWritten, sha256 }
+  return { folder, name: filename, bytes: received.bytesWritten, sha256 }
 }
 
 const NOT_STORED = 'The uploaded file is not stored any more, so nothing was changed. Upload it again.'
-const TOO_LARGE = 'The file is larger than 64 MB, so nothing was stored. Import it on the command line.'
-const INVALID = 'The form must contain one file. Nothing was stored. Choose the file and send the form again.'
+const INVALID =
+  'Choose one file of at most 64 MB: nothing was stored. Import a larger file with the same command on the command line.'
