@@ -42,9 +42,8 @@ export type Command = {
   note: string | undefined
   /** The flags in kebab-case, in the order in which the help lists them. */
   flags: readonly string[]
-  /** The flags that may be given more than once. */
+  /** The flags that may be given more than once, and the flags without a value. */
   repeatable: readonly string[]
-  /** The flags without a value. */
   switches: readonly string[]
   /** Whether the word after the command's name is a file. */
   takesFile: boolean

@@ -11,10 +11,7 @@ import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 /** The FILE argument: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
-/**
- * Opens the file and passes it to `work`, with its name for the list of imports. Converts a CsvFileError to a
- * CommandError that lists the invalid lines.
- */
+/** Passes the opened file and its name to `work`. Converts a CsvFileError to a CommandError with the invalid lines. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,

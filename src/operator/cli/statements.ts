@@ -65,12 +65,8 @@ export const statementCommands = [
       return readFile(file, terminal, (csv, progress, name) =>
         change(async (client) => {
           const bankDays = createBankDays(await holidaysOf(client, now))
-          const imported = await importStatement(client, csv, {
-            ...importing,
-            file: name,
-            bankDays,
-            onProgress: progress('line'),
-          })
+          const reading = { file: name, bankDays, onProgress: progress('line') }
+          const imported = await importStatement(client, csv, { ...importing, ...reading })
           warnings.push(...judge(imported, importing))
           const { proved: _, moved: __, ...created } = imported
           return { data: importedData(imported, warnings), created, warnings }

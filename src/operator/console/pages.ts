@@ -64,9 +64,8 @@ export async function confirmationPage(
     : ['Before the change', before && (await view.run(before.command, before.args))]
   const figures = output && html`<h2>${heading}</h2>\n${notesOf(output)}${await renderData(output.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
-  const pending = { command: command.name, args, back, sha256: upload?.sha256 }
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${fieldList({ ...file, ...Object.fromEntries(flags.map(toField)) })}${upload && figures}${confirmationForm(command, sign(pending), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`
+${fieldList({ ...file, ...Object.fromEntries(flags.map(toField)) })}${upload && figures}${confirmationForm(command, sign({ command: command.name, args, back, sha256: upload?.sha256 }), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`
   return { title: `${command.summary}?`, body }
 }
 

@@ -4,7 +4,6 @@ import { mkdtemp, open, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { MultipartFile } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { hashed } from '../../platform/csv/csv.ts'
@@ -28,8 +27,14 @@ export function createUploads(ms: number) {
       let upload: Upload | undefined
       try {
         for await (const part of request.parts()) {
-          if (part.type === 'file') upload = await store(part, folder)
-          else fields[part.fieldname] = part.value
+          if (part.type === 'field') {
+            fields[part.fieldname] = part.value
+            continue
+          }
+          const [received, hash] = [createWriteStream(join(folder, 'received')), createHash('sha256')]
+          await pipeline(hashed(part.file, hash), received)
+          upload = { folder, name: part.filename, bytes: received.bytesWritten, sha256: hash.digest('hex') }
+          await rename(received.path, join(folder, upload.sha256))
         }
         // If the operator has chosen no file, the browser sends one without a name.
         if (!upload?.name) throw new Error('no file')
@@ -52,14 +57,6 @@ export function createUploads(ms: number) {
 
     removeAll: async () => uploads.clear(),
   }
-}
-
-async function store({ filename, file }: MultipartFile, folder: string): Promise<Upload> {
-  const [received, hash] = [createWriteStream(join(folder, 'received')), createHash('sha256')]
-  await pipeline(hashed(file, hash), received)
-  const sha256 = hash.digest('hex')
-  await rename(received.path, join(folder, sha256))
-  return { folder, name: filename, bytes: received.bytesWritten, sha256 }
 }
 
 const NOT_STORED = 'The uploaded file is not stored any more, so nothing was changed. Upload it again.'
