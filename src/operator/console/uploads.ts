@@ -47,10 +47,10 @@ export function createUploads(ms: number) {
       }
     },
 
-    /** Opens the operator's file as standard input of a command. Throws a CommandError if the file is not stored. */
+    /** Opens the operator’s file with this signed hash, for standard input of a command; a CommandError if it is not stored. */
     async open(operator: string, sha256: string) {
       const upload = uploads.get(operator)
-      const file = upload?.sha256 === sha256 && (await open(join(upload.folder, sha256)).catch(() => undefined))
+      const file = upload && (await open(join(upload.folder, sha256)).catch(() => undefined))
       if (!file) throw new CommandError(NOT_STORED)
       return Object.assign(file.createReadStream(), { fileName: upload.name })
     },
