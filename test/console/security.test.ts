@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { pageName } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
@@ -288,6 +290,18 @@ describe('responses', () => {
       const signed = await site.post('/refunds-create', fields, key.act)
       expect((await site.post('/refunds-create', signed.fields, key.act)).headers.location).toBe('.')
     }
+  })
+})
+
+it('ops console exits with 1 and names the settings to change, if another program listens on its port', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  onTestFinished(() => void other.close())
+  const port = String((other.address() as AddressInfo).port)
+  expect(await runOps(service.databaseUrl, ['console'], '', { CONSOLE_PORT: port })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `ops: listen EADDRINUSE: address already in use 127.0.0.1:${port}: set another CONSOLE_PORT or CONSOLE_HOST\n`,
   })
 })
 
