@@ -47,7 +47,7 @@ export function createUploads(ms: number) {
       }
     },
 
-    /** Opens the operator’s file with this signed hash, for standard input of a command; a CommandError if it is not stored. */
+    /** Opens the operator's file as standard input. Throws a CommandError if no file with this hash is stored. */
     async open(operator: string, sha256: string) {
       const upload = uploads.get(operator)
       const file = upload && (await open(join(upload.folder, sha256)).catch(() => undefined))
