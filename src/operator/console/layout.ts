@@ -69,8 +69,8 @@ export const changeForm = (
   fields: PageFields,
   { back, send }: { back: string; send: string },
 ): Html =>
-  html`<form class="change" method="post" action="${pageName(command.name)}">
-${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
+  html`<form class="change" method="post" action="${pageName(command.name)}"${command.takesFile ? html` enctype="multipart/form-data"` : undefined}>
+${command.takesFile ? html`<label>File <input type="file" name="file" required></label>\n` : undefined}${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 <button>${send}</button>
 </form>
 `

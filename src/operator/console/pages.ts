@@ -1,14 +1,17 @@
 import { type Html, html } from '../../platform/html.ts'
+import { counted } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
+import type { Output } from '../cli/output.ts'
 import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { fieldList, renderData } from './render.ts'
+import { changeLinks, fieldList, renderData } from './render.ts'
 import { todayPage } from './today-page.ts'
+import type { Upload } from './uploads.ts'
 import {
   addressOf,
   commandLine,
@@ -26,18 +29,21 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
   if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
-  const { data = '', warnings = [] } = await view.run(command, args)
-  const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
+  const output = await view.run(command, args)
+  const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
-    return { title, body: html`${notes}${body}${same}` }
+    return { title, body: html`${notesOf(output)}${body}${same}` }
   }
   if (command.name === 'today' && data instanceof RecordData) {
     const page = await todayPage(data.fields as Today, fields, view)
     return { ...page, body: html`${page.body}${same}` }
   }
-  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
+  const group = `${command.name.split(' ')[0]} `
+  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.startsWith(group))
+  const body = html`${filters}${changeLinks(imports, {}, view)}${notesOf(output)}${await renderData(data, view)}${same}`
+  return { title: command.summary, body }
 }
 
 /** Returns the page with the empty form of a change. */
@@ -51,18 +57,21 @@ export function formPage(command: Command, fields: PageFields, view: OperatorVie
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
 export async function confirmationPage(
   command: Command,
-  fields: PageFields,
+  { fields, upload }: { fields: PageFields; upload?: Upload },
   view: OperatorView,
-  sign: (change: Pick<PendingChange, 'command' | 'args' | 'back'>) => Record<string, string>,
+  sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Shown> {
   const { page: back, before } = pageBefore(fields, view)
-  const args = toArguments(command, fields)
+  const flags = toArguments(command, fields)
+  const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
-  const record = before && (await view.run(before.command, before.args)).data
+  const [heading, output] = upload
+    ? ['Dry run', await view.run(command, ['--dry-run', ...args], upload)]
+    : ['Before the change', before && (await view.run(before.command, before.args))]
+  const figures = output && html`<h2>${heading}</h2>\n${notesOf(output)}${await renderData(output.data ?? '', view)}`
+  const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
-  record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`
-}${sameCommand(commandLine(command, args))}`
+${fieldList({ ...file, ...Object.fromEntries(flags.map(toField)) })}${upload && figures}${confirmationForm(command, sign({ command: command.name, args, back, sha256: upload?.sha256 }), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`
   return { title: `${command.summary}?`, body }
 }
 
@@ -75,10 +84,13 @@ function pageBefore({ back }: PageFields, { commands }: OperatorView) {
   return { page: addressOf(command.name, fieldsBefore), before: { command, args: toArguments(command, fieldsBefore) } }
 }
 
-/** Splits an argument into the name of its flag and its value. */
-function toField(arg: string): [string, string] {
-  const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
-  return [flag.replaceAll('-', ' '), value]
+const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
+
+/** Returns the name of an argument's flag, and all values of the flag in `args`. */
+function toField(arg: string, _index: number, args: readonly string[]): [string, readonly string[]] {
+  const [flag = ''] = arg.split('=')
+  const values = args.filter((one) => one.split('=')[0] === flag).map((one) => one.slice(flag.length + 1) || 'yes')
+  return [flag.replace(/^--/, '').replaceAll('-', ' '), values]
 }
 
 /** The flags of `payments find` that may identify a payment by one text. */
