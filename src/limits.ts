@@ -322,6 +322,10 @@ export const LIMITS = {
     confirmationMs: 15 * 60_000,
     /** Cache for the counts of open items in the navigation. */
     counts: { cachedMs: 5_000, cachedKeys: 1 },
+    /** Largest number of bytes of an uploaded file. */
+    uploadBytes: 64 * 1024 * 1024,
+    /** Longest time for a whole request to arrive, in place of `connections.requestMs`: 64 MB at 2 Mbit/s. */
+    requestMs: 5 * 60_000,
     /** Largest number of rows of a table on a page. The command line lists all rows. */
     rows: 500,
   },

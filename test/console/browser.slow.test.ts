@@ -97,6 +97,32 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
     },
   )
 
+  it.each(['light', 'dark'] as const)(
+    'an operator uploads a settlement file, checks, imports and undoes it, and no page has an axe violation in %s',
+    async (scheme) => {
+      const { mid } = await newMerchant(service.db)
+      const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},10,${newUtr()},B1,SUCCESS,2026-10-05 10:00:00\n`
+      const page = await signIn(scheme, 1280)
+      await page.goto(new URL('settlements-imports', address).href)
+      await page.click('text=Import…')
+      await expectAccessible(page)
+      await page.setInputFiles('[name=file]', { name: 'day.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) })
+      await page.click('.change button')
+      await expectAccessible(page)
+      expect(await page.textContent('main')).toContain('1 inserted, ₹10.00, 0 unchanged, 0 updated, 1 unknown.')
+      await page.click('.change button')
+      await page.waitForURL(/settlements-imports/)
+      await expectAccessible(page)
+      await page.click('tbody tr:last-child >> text=Undo…')
+      await page.click('.change button')
+      await expectAccessible(page)
+      await page.click('.change button')
+      await page.waitForURL(/settlements-imports/)
+      const [last] = (await json('settlements', 'imports')).slice(-1)
+      expect(last).toMatchObject({ file: 'day.csv', inserted: 1, undoneBy: 'asha' })
+    },
+  )
+
   it('ops console exits with 0 on SIGTERM', async () => {
     expect(await end(running.child)).toBe(0)
   })

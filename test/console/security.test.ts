@@ -1,6 +1,9 @@
 import { once } from 'node:events'
+import { mkdtempSync, readdirSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { pageName } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
@@ -16,25 +19,38 @@ const key: Record<'act' | 'read' | 'expired' | 'revoked', Key> = {} as never
 
 /** The state of which a rejected request must change nothing. */
 let orderId: string
+let mid: string
+/** The number of an import of settlements and of an import of a bank statement. */
+let importId: number
+const folder = mkdtempSync(join(tmpdir(), 'console-test-'))
 
 beforeAll(async () => {
   service = await startService()
+  vi.stubEnv('TMPDIR', folder)
   site = await createTestConsole(service, () => now)
   key.act = await newOperatorKey(service.db)
   key.read = await newOperatorKey(service.db, ['read'])
   key.expired = await newOperatorKey(service.db, undefined, { expiresOn: '2026-01-01' })
   key.revoked = await newOperatorKey(service.db)
   await runOps(service.databaseUrl, ['keys', 'revoke', '--public-key', key.revoked.publicKey])
+  const columns = ['day=Date', 'reference=Narration', 'debit=Debit', 'credit=Credit', 'balance=Balance']
+  const layout = ['statements', 'layout', 'add', '--name', 'bank', '--date', 'dd/mm/yyyy']
+  await runOps(service.databaseUrl, [...layout, ...columns.map((column) => `--column=${column}`)])
 })
 beforeEach(async () => {
   now = new Date()
-  const { mid } = await newMerchant(service.db)
+  ;({ mid } = await newMerchant(service.db))
+  importId = await storeImports()
   orderId = await storePaidOrder(service.db, { mid, utr: newUtr(), paidAt: new Date() })
 })
 
 /** The fields of a valid change for each command that the console offers. A new command needs an entry. */
-const CHANGES: Record<string, () => Record<string, string>> = {
+const CHANGES: Record<string, () => Record<string, string | File>> = {
   'refunds create': () => ({ 'order-id': orderId, amount: '80', note: 'One cup was cold' }),
+  'settlements import': () => ({ file: new File([settlementsOf(mid)], 'day.csv') }),
+  'settlements undo': () => ({ import: String(importId) }),
+  'statements import': () => ({ file: new File([STATEMENT], 'bank.csv'), layout: 'bank', mid, ...STATEMENT_DAYS }),
+  'statements undo': () => ({ statement: String(importId) }),
 }
 const OFFERED = COMMANDS.filter(({ console }) => console !== undefined)
 const ACTS = OFFERED.filter(({ console }) => console === 'act').map(({ name }) => [name, `/${pageName(name)}`] as const)
@@ -42,19 +58,46 @@ const ACTS = OFFERED.filter(({ console }) => console === 'act').map(({ name }) =
 const ONLY_ON_THE_COMMAND_LINE =
   /^(keys|merchants|partners|accounts|webhooks (?!deliveries|resend|list)|(settlements|statements|payments) layout|bank-holidays|payments forget|migrate|database|console)/
 
+const settlementsOf = (merchant: string) =>
+  `mid,amount,utr,bank_reference_number,status,initiation_date\n${merchant},10,${newUtr()},B1,SUCCESS,2026-10-05 10:00:00\n`
+const STATEMENT = 'Date,Narration,Debit,Credit,Balance\n05/10/2026,NEFT-YESIG63220270133,,10.00,20.00\n'
+const STATEMENT_DAYS = { from: '2026-10-01', to: '2026-10-31' }
+
+async function storeImports(): Promise<number> {
+  const { rows } = await service.db.query<{ number: number }>(
+    `select greatest((select max(import_id) from settlement_imports), (select max(import_id) from statement_imports), 0) + 1 as number`,
+  )
+  const { number } = rows[0] as { number: number }
+  const values = [number, 'asha', 'day.csv', 'a1'] as const
+  await service.db.query(
+    `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
+     values ($1, now(), $2, $3, $4, 0, 0, 0)`,
+    [...values],
+  )
+  await service.db.query(
+    `insert into statement_imports (import_id, imported_at, imported_by, file, sha256, mids, covers_from, stored)
+     values ($1, now(), $2, $3, $4, '{M1}', '2026-10-01', 0)`,
+    [...values],
+  )
+  return number
+}
+
 async function changesStored(): Promise<unknown> {
   const { rows } = await service.db.query(
     `select (select count(*) from audit_commands) as commands, (select count(*) from refunds) as refunds,
-            (select count(*) from payment_resolutions) as resolutions`,
+            (select count(*) from payment_resolutions) as resolutions,
+            (select count(*) from settlements) as settlements, (select count(*) from settlement_imports) as imports,
+            (select count(*) from statement_imports where undone_at is null) as statements`,
   )
   return rows[0]
 }
 
-/** Expects that `request` is rejected with `status` and changes nothing. */
+/** Expects that `request` is rejected with `status`, changes nothing and stores no file. */
 async function expectRejected(status: number, request: () => Promise<{ status: number }>) {
-  const before = await changesStored()
+  const stored = async () => [await changesStored(), readdirSync(folder)]
+  const before = await stored()
   expect((await request()).status).toBe(status)
-  expect(await changesStored()).toEqual(before)
+  expect(await stored()).toEqual(before)
 }
 
 describe('the commands that the console offers', () => {
@@ -175,7 +218,9 @@ describe.each(ACTS)('a change by %s', (name, path) => {
     const signed = await confirm()
     const before = await changesStored()
     for (const query of [fields(), signed]) {
-      expect((await site.get(`${path}?${new URLSearchParams(query)}`, key.act)).status).toBe(200)
+      expect((await site.get(`${path}?${new URLSearchParams(query as Record<string, string>)}`, key.act)).status).toBe(
+        200,
+      )
     }
     expect(await changesStored()).toEqual(before)
   })

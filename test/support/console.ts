@@ -11,6 +11,8 @@ import { stopAtEnd } from './at-end.ts'
 import { basic, type Key } from './tenants.ts'
 
 type Fields = Record<string, string>
+/** The fields of a form, which is sent as multipart/form-data if it contains a file. */
+export type FormFields = Record<string, string | File | File[]>
 type Headers = Record<string, string>
 
 /** A page of the console. `fields` are the hidden fields of its last form. */
@@ -20,7 +22,7 @@ export type TestConsole = {
   app: FastifyInstance
   get: (path: string, key?: Key, headers?: Headers) => Promise<ConsolePage>
   /** Sends a form as a page of the console does, unless `headers` say otherwise. */
-  post: (path: string, fields: Fields, key?: Key, headers?: Headers) => Promise<ConsolePage>
+  post: (path: string, fields: FormFields, key?: Key, headers?: Headers) => Promise<ConsolePage>
 }
 
 export const SAME_ORIGIN = { origin: 'http://localhost:3002' }
@@ -37,7 +39,12 @@ export async function createTestConsole(
   const context = { config, db, sleep: async () => undefined, terminal }
   const app = await createConsole({ commands: COMMANDS, context, now, limits })
   stopAtEnd(() => app.close())
-  async function send(method: 'GET' | 'POST', url: string, headers: Headers, payload = ''): Promise<ConsolePage> {
+  async function send(
+    method: 'GET' | 'POST',
+    url: string,
+    headers: Headers,
+    payload: string | Buffer = '',
+  ): Promise<ConsolePage> {
     const response = await app.inject({ method, url, headers: { host: 'localhost:3002', ...headers }, payload })
     const { statusCode: status, body } = response
     const form = body.split('<form class="change"').at(-1) ?? ''
@@ -48,11 +55,21 @@ export async function createTestConsole(
   return {
     app,
     get: (path, key, headers = {}) => send('GET', path, { ...signIn(key), ...headers }),
-    post: (path, fields, key, headers = SAME_ORIGIN) => {
-      const type = { 'content-type': 'application/x-www-form-urlencoded' }
-      return send('POST', path, { ...signIn(key), ...type, ...headers }, String(new URLSearchParams(fields)))
+    post: async (path, fields, key, headers = SAME_ORIGIN) => {
+      const { type, payload } = await encode(fields)
+      return send('POST', path, { ...signIn(key), 'content-type': type, ...headers }, payload)
     },
   }
+}
+
+/** Encodes a form as a browser does. */
+async function encode(fields: FormFields): Promise<{ type: string; payload: Buffer }> {
+  const all = Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as const))
+  const hasFile = all.some(([, value]) => value instanceof File)
+  const body = hasFile ? new FormData() : new URLSearchParams()
+  for (const [name, value] of all) body.append(name, value as string)
+  const sent = new Response(body)
+  return { type: sent.headers.get('content-type') as string, payload: Buffer.from(await sent.arrayBuffer()) }
 }
 
 const signIn = (key?: Key): Headers => (key ? { authorization: basic(key) } : {})

@@ -13,6 +13,7 @@ import {
 } from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { counted, type Paise } from '../../platform/money.ts'
 import { type Changing, storeChanges } from './changes.ts'
 import { SETTLEMENT_COLUMNS, settlementFile } from './csv.ts'
@@ -81,6 +82,14 @@ export async function importSettlements(
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
   return { import: running.importId, ...counts }
 }
+
+/** Counts the settlements of unknown payments that an import stored, without deductions. */
+export const countUnknown = query<{ unknown: number }, { importId: number }>(`
+  select count(*) as unknown
+    from settlements s
+    join settlement_imports i on i.import_id = :importId and i.import_id = s.import_id and s.recorded_at >= i.imported_at
+   where s.amount_paise > 0
+     and not exists (select from payments p where p.mid = s.mid and p.utr = upper(coalesce(s.payment_utr, s.utr)))`)
 
 const TRAILER = "check it against the bank's trailer with --rows and --total"
 

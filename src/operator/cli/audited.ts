@@ -2,7 +2,8 @@ import type pg from 'pg'
 import { type AuditedCommand, createAudit } from '../../platform/audit.ts'
 import { pendingMigrations } from '../../platform/db/migrate.ts'
 import { hasState, UNDEFINED_TABLE, UNIQUE_VIOLATION } from '../../platform/db/outage.ts'
-import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { type Database, inTransaction, type Queryable, rollBack } from '../../platform/db/pool.ts'
+import { document, type RecordData } from './data.ts'
 import { CommandError } from './errors.ts'
 import { type Output, type Result, toOutput } from './output.ts'
 
@@ -58,6 +59,18 @@ export async function runAudited(
     }
     throw error
   }
+}
+
+/** Runs a command with `--dry-run`: `change` rolls its transaction back, and the audit stores nothing. */
+export async function runDry(db: Database, run: (change: Change) => Promise<Result>): Promise<Output> {
+  const change: Change = (work) =>
+    inTransaction(db, async (client) => {
+      const { data, warnings = [] } = toOutput(await work(client))
+      await rollBack(client)
+      const { fields, parts = [] } = data as RecordData
+      return { data: document({ ...fields, dryRun: true }, ...parts, 'Dry run: nothing was stored.'), warnings }
+    })
+  return toOutput(await run(change))
 }
 
 const REPEATED = 'this change was already confirmed: check its result before you repeat it'

@@ -5,7 +5,7 @@ import type { DatabaseConfig } from '../../config.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { text } from '../../platform/fields.ts'
 import type { ConsoleRight } from '../console/operator-keys.ts'
-import { type Change, runAudited } from './audited.ts'
+import { type Change, runAudited, runDry } from './audited.ts'
 import { UsageError } from './errors.ts'
 import type { OutputFormat, Result, Terminal } from './output.ts'
 
@@ -42,8 +42,11 @@ export type Command = {
   note: string | undefined
   /** The flags in kebab-case, in the order in which the help lists them. */
   flags: readonly string[]
-  /** The flags without a value. */
+  /** The flags that may be given more than once, and the flags without a value. */
+  repeatable: readonly string[]
   switches: readonly string[]
+  /** Whether the word after the command's name is a file. */
+  takesFile: boolean
   /** Whether the command changes data and therefore accepts `--by`. */
   changes: boolean
   /** The right with which an operator may run the command in the console; undefined on the command line only. */
@@ -105,7 +108,8 @@ export function changingCommand<S extends z.ZodObject>(
     const given = Object.entries(typed).filter(([, value]) => value !== undefined)
     const stored = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
     const row = { command: name, arguments: Object.fromEntries(stored), makesAudit }
-    return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
+    const runIn = (context: Context) => (change: Change) => run(input, { ...context, change })
+    return (context) => (typed.dryRun ? runDry(context.db, runIn(context)) : runAudited(row, context, runIn(context)))
   })
 }
 
@@ -141,7 +145,9 @@ function define<S extends z.ZodObject>(
     usage,
     note,
     flags: Object.keys(types),
+    repeatable: Object.keys(types).filter((flag) => types[flag]?.multiple),
     switches: Object.keys(types).filter((flag) => types[flag]?.type === 'boolean'),
+    takesFile: argument === 'file',
     changes,
     console,
     prepare(args) {

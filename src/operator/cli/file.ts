@@ -1,24 +1,27 @@
 import { open } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { CsvFileError } from '../../platform/csv/csv.ts'
 import { errorText } from '../../platform/fields.ts'
 import { CommandError } from './errors.ts'
+import { toOneLine } from './harmless.ts'
 import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
 /** The FILE argument: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
-/** Opens the file and passes it to `work`. Converts a CsvFileError to a CommandError that lists the invalid lines. */
+/** Passes the opened file and its name to `work`. Converts a CsvFileError to a CommandError with the invalid lines. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
-  work: (csv: Readable, progress: ShowProgress) => Promise<T>,
+  work: (csv: Readable, progress: ShowProgress, name: string) => Promise<T>,
 ): Promise<T> {
   const csv = file === '-' ? terminal.stdin : await openFile(file)
+  // The name is untrusted text and may contain control characters.
+  const name = toOneLine(file === '-' ? (terminal.stdin.fileName ?? file) : basename(file))
   try {
-    return await withProgress(terminal, (progress) => work(csv, progress))
+    return await withProgress(terminal, (progress) => work(csv, progress, name))
   } catch (error) {
     throw error instanceof CsvFileError ? rejectedLines(error) : error
   }

@@ -28,7 +28,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--delivery': 'Delivery to repeat, as listed by ops webhooks deliveries',
   '--difference': 'Identifier of the discrepancy, 16 hex digits',
   '--double': 'The bank received both payments: store this one as a double payment',
-  '--dry-run': 'Print the number of affected intents and change nothing',
+  '--dry-run': 'Print the result and change nothing',
   '--dynamic-qr': 'Form of dynamicQR: a link to an image, or the image itself',
   '--email': 'Erase the data of the customer with this e-mail address',
   '--endpoint': 'Webhook endpoint, ep_…',

@@ -28,7 +28,8 @@ export const toOutput = (result: Result): Output =>
 /** The format of a result. `csv` is CSV for programs, and `excel` is CSV for spreadsheets. */
 export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
-export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
+/** `fileName` is the name of an uploaded file that replaces standard input. */
+export type Terminal = { stdin: Readable & { isTTY?: boolean; fileName?: string }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 

@@ -1,8 +1,7 @@
-import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
+import { countUnknown, type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../../books/settlements/pull.ts'
 import { AcquirerError } from '../../errors.ts'
@@ -20,7 +19,6 @@ import { document, Money, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, rejectedLines } from './file.ts'
-import { toOneLine } from './harmless.ts'
 import { findLayout } from './layouts.ts'
 import { type Output, printNote, withProgress } from './output.ts'
 
@@ -42,7 +40,7 @@ export const acquirerAccount = z
 
 export const settlementCommands = [
   changingCommand('settlements import', 'Import a settlement file', {
-    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]] [--rows N] [--total RUPEES]`,
+    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]] [--rows N] [--total RUPEES] [--dry-run]`,
     note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
     schema: z.object({
       file: FILE,
@@ -52,21 +50,24 @@ export const settlementCommands = [
         .transform(Number)
         .optional(),
       total: totalText.optional(),
+      dryRun: z.literal(true).optional(),
     }),
     argument: 'file',
-    async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
+    console: 'act',
+    async run({ file, layout: layoutName, acquirer: account, dryRun, ...trailer }, context) {
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      // The file name is untrusted text and may contain control characters.
-      const name = toOneLine(basename(file))
-      const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, (result) => {
+      const output = await readFile(file, context.terminal, (csv, progress, name) => {
+        const importing = { file: name, account, layout, onWarning, onProgress: progress('line') }
+        return importFrom(context, csv, importing, async (result, client) => {
           compare(trailer, result)
-          return { warnings }
-        }),
-      )
-      await showToPartners(context)
+          if (!dryRun) return { warnings }
+          const [found] = await countUnknown(client, { importId: result.import })
+          return { warnings, json: { ...found }, text: `, ${found?.unknown} unknown` }
+        })
+      })
+      if (!dryRun) await showToPartners(context)
       return output
     },
   }),
@@ -109,9 +110,11 @@ export const settlementCommands = [
   }),
 
   command('settlements imports', 'List settlement imports', {
+    console: 'read',
     async run(_, { db }) {
       return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
         empty: 'No settlement imports.',
+        record: 'import',
         json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),
         cells: ({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
           ...one,
@@ -128,6 +131,7 @@ export const settlementCommands = [
     schema: z.object({
       import: matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number),
     }),
+    console: 'act',
     async run({ import: importId }, context) {
       const output = await context.change(async (client) => {
         const now = await lockedAt(client)

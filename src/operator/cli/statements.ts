@@ -1,4 +1,3 @@
-import { basename } from 'node:path'
 import * as z from 'zod'
 import { addDays, createBankDays, type Days } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
@@ -19,7 +18,6 @@ import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
-import { toOneLine } from './harmless.ts'
 import { findLayout } from './layouts.ts'
 import { requireMerchant } from './reconcile.ts'
 import { acquirerAccount } from './settlements.ts'
@@ -32,7 +30,7 @@ const SEE_PAYOUTS = 'see ops reconcile payouts'
 
 export const statementCommands = [
   changingCommand('statements import', 'Import a bank statement', {
-    usage: `FILE|- --layout LAYOUT --mid MID … (${DAYS_USAGE}) [--opening RUPEES] [--closing RUPEES] [--acquirer ACQUIRER[:ACCOUNT]]`,
+    usage: `FILE|- --layout LAYOUT --mid MID … (${DAYS_USAGE}) [--opening RUPEES] [--closing RUPEES] [--acquirer ACQUIRER[:ACCOUNT]] [--dry-run]`,
     note: 'The days are those for which the statement was requested from the bank.',
     schema: z
       .object({
@@ -43,10 +41,12 @@ export const statementCommands = [
         opening: totalText.optional(),
         closing: totalText.optional(),
         acquirer: acquirerAccount.optional(),
+        dryRun: z.literal(true).optional(),
       })
       .superRefine(inOrder)
       .refine(...requireDays),
     argument: 'file',
+    console: 'act',
     async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOf(typed) as Days
@@ -60,13 +60,13 @@ export const statementCommands = [
       const importing = {
         ...{ ...days, now, person, layout, account, opening, closing },
         mids: [...new Set(mids)].sort(),
-        file: toOneLine(basename(file)),
         onWarning: (warning: string) => warnings.push(warning),
       }
-      return readFile(file, terminal, (csv, progress) =>
+      return readFile(file, terminal, (csv, progress, name) =>
         change(async (client) => {
           const bankDays = createBankDays(await holidaysOf(client, now))
-          const imported = await importStatement(client, csv, { ...importing, bankDays, onProgress: progress('line') })
+          const reading = { file: name, bankDays, onProgress: progress('line') }
+          const imported = await importStatement(client, csv, { ...importing, ...reading })
           warnings.push(...judge(imported, importing))
           const { proved: _, moved: __, ...created } = imported
           return { data: importedData(imported, warnings), created, warnings }
@@ -76,9 +76,11 @@ export const statementCommands = [
   }),
 
   command('statements list', 'List bank statements and the days they cover', {
+    console: 'read',
     async run(_, { db }) {
       return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
         empty: 'No bank statements.',
+        record: 'statement',
         json: ({ importId, ...one }) => ({ statement: importId, ...one }),
         cells: ({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
           ...one,
@@ -136,6 +138,7 @@ export const statementCommands = [
   atomicCommand('statements undo', 'Undo the import of a bank statement', {
     usage: '--statement N',
     schema: z.object({ statement: statementNumber }),
+    console: 'act',
     async run({ statement }, { client, now, person }) {
       const removed = await undoStatement(client, statement, { now, person })
       if (removed === undefined)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
+import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
@@ -11,14 +12,15 @@ import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
-import { printNote, toOutput } from '../cli/output.ts'
+import { printNote, type Terminal, toOutput } from '../cli/output.ts'
 import { createOverview } from '../monitoring/overview.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, formPage, readPage, search } from './pages.ts'
-import { addressOf, type OperatorView, type PageFields, pageName } from './view.ts'
+import { createUploads } from './uploads.ts'
+import { addressOf, type OperatorView, type PageFields, pageName, type Run } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -60,19 +62,32 @@ type Dependencies = {
  */
 export async function createConsole(dependencies: Dependencies): Promise<FastifyInstance> {
   const { commands, context, now, limits } = dependencies
-  const { rows, confirmationMs } = limits.console
+  const { rows, confirmationMs, uploadBytes, requestMs } = limits.console
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
-  const runAs = async (person: string, command: Command, args: string[], auditId: string = randomUUID()) =>
-    toOutput(await command.prepare(args).run({ ...context, ...unattended(), now: now(), person, auditId }))
+  const uploads = createUploads(confirmationMs)
+  const runAs = async (
+    person: string,
+    command: Command,
+    args: string[],
+    { auditId = randomUUID(), sha256 }: Run = {},
+  ) => {
+    const prepared = command.prepare(args)
+    const stdin = sha256 === undefined ? Readable.from([]) : await uploads.open(person, sha256)
+    const given = { ...context, ...unattended(stdin), now: now(), person, auditId }
+    return toOutput(await prepared.run(given).finally(() => stdin.destroy()))
+  }
   // Every open page of today reloads itself, so all operators share one run of the command.
   const runStartPage = cached(
     (...args) => runAs('console', offered.get(START_PAGE) as Command, args),
     limits.today.page,
   )
-  const app = createOperatorApp(limits)
+  const app = createOperatorApp({ connections: { ...limits.connections, requestMs } })
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
+  const { bytes: fieldSize, fields } = limits.body
+  await app.register(multipart, { limits: { files: 1, fileSize: uploadBytes, fields, fieldSize } })
+  app.addHook('onClose', uploads.removeAll)
 
   app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
 
@@ -90,16 +105,18 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   app.post('/:page', async (request, reply) => {
     const { command, view } = commandOf(request)
-    const { publicKey } = view.operator
-    const { change, mac, ...fields } = (request.body ?? {}) as PageFields
+    const { publicKey, operator } = view.operator
+    const isUpload = command.takesFile && request.isMultipart()
+    const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
+    const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
-      await view.run(command, pending.args, pending.nonce)
+      await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
-    const page = await confirmationPage(command, fields, view, (pending) =>
+    const page = await confirmationPage(command, form, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     )
     return pageOf({ ...page, view })
@@ -115,8 +132,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: OperatorView['run'] = (command, args, auditId) =>
-      command.name === START_PAGE ? runStartPage(...args) : runAs(operator.operator, command, args, auditId)
+    const run: OperatorView['run'] = (command, args, given) =>
+      command.name === START_PAGE ? runStartPage(...args) : runAs(operator.operator, command, args, given)
     return { operator, commands: allowed, here, open: {}, rows, now: now(), run }
   }
 
@@ -190,9 +207,9 @@ function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequ
 }
 
 /** The terminal of a command that neither asks the operator nor prints to the console's own terminal. */
-function unattended(): Pick<Context, 'terminal' | 'asJson'> {
+function unattended(stdin: Terminal['stdin']): Pick<Context, 'terminal' | 'asJson'> {
   const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
-  return { terminal: { stdin: Readable.from([]), stdout, stderr }, asJson: false }
+  return { terminal: { stdin, stdout, stderr }, asJson: false }
 }
 
 const LACKS_ACT = 'Your key does not have the right act. Ask for a key with --rights read,act.'

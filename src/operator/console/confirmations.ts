@@ -5,6 +5,8 @@ const Change = z.object({
   /** The command, such as `refunds create`, and its arguments as on the command line. */
   command: z.string(),
   args: z.array(z.string()),
+  /** SHA-256 of the uploaded file that the command reads, in hex. */
+  sha256: z.string().optional(),
   /** The page that follows the change, relative to the page of the form. */
   back: z.string(),
   publicKey: z.string(),

@@ -87,8 +87,8 @@ ${inputs(command, fields)}<button>Show</button>
 
 /** Returns the form of a change, whose figures the next page shows for confirmation. `back` is the page that follows. */
 export const changeForm = (command: Command, fields: PageFields, back: string): Html =>
-  html`<form class="change" method="post" action="${pageName(command.name)}">
-${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
+  html`<form class="change" method="post" action="${pageName(command.name)}"${command.takesFile ? html` enctype="multipart/form-data"` : undefined}>
+${command.takesFile ? html`<label>File <input type="file" name="file" required></label>\n` : undefined}${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 <p class="actions"><button>Continue…</button> <a class="button" href="${back}">Cancel</a></p>
 </form>
 `

@@ -1,17 +1,19 @@
 import type { PaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { toIndianRupees, toPaise } from '../../platform/money.ts'
+import { counted, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
+import type { Output } from '../cli/output.ts'
 import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { fieldList, inWords, renderData } from './render.ts'
+import { changeLink, fieldList, inWords, renderData } from './render.ts'
 import { todayPage } from './today-page.ts'
+import type { Upload } from './uploads.ts'
 import {
   addressOf,
   commandLine,
@@ -31,8 +33,8 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const filters = filterForm(command, fields)
   const title = command.summary
   if (args.length === 0 && needsArguments(command)) return { title, body: filters, view }
-  const { data = '', warnings = [] } = await view.run(command, args)
-  const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
+  const output = await view.run(command, args)
+  const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
     return orderPage(data.fields as ShownPayment, view, same)
@@ -41,7 +43,10 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     const page = await todayPage(data.fields as Today, fields, view)
     return { ...page, body: html`${page.body}${same}` }
   }
-  return { title, body: html`${filters}${notes}${await renderData(data, view)}${same}`, view }
+  const group = `${command.name.split(' ')[0]} `
+  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.startsWith(group))
+  const links = html`<p class="actions">${imports.map((one) => changeLink(one, {}, view))}</p>\n`
+  return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}`, view }
 }
 
 /** Returns the page with the empty form of a change, and the record that it changes. */
@@ -54,22 +59,28 @@ export async function formPage(command: Command, fields: PageFields, view: Opera
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
 export async function confirmationPage(
   command: Command,
-  fields: PageFields,
+  { fields, upload }: { fields: PageFields; upload?: Upload },
   view: OperatorView,
-  sign: (change: Pick<PendingChange, 'command' | 'args' | 'back'>) => Record<string, string>,
+  sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Page> {
   const back = pageBefore(fields, view)
-  const args = toArguments(command, fields)
+  const flags = toArguments(command, fields)
+  const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
+  const dryRun = upload && (await view.run(command, ['--dry-run', ...args], upload))
+  const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun)}${await renderData(dryRun.data ?? '', view)}`
+  const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const record = await recordBefore(command, fields, view)
-  const { amount: given, ...others } = Object.fromEntries(args.map(toField))
+  const { amount: given, ...others } = Object.fromEntries(flags.map(toField))
   const whole = isRefund(command) ? (record?.refundable ?? record?.amount) : undefined
-  const money = given === undefined ? whole : new Money(toPaise(given))
+  const money = given === undefined ? whole : new Money(toPaise(given.join()))
   const amount = money instanceof Money ? toIndianRupees(money.paise) : undefined
+  const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })
+  const line = commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags)
   const body = html`<div class="columns"><section class="card">
-${amount && html`<p class="amount">${amount}</p>\n`}${fieldList(others)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${confirmationForm(command, sign({ command: command.name, args, back }), { back, amount })}</section>
-<div>${before(record)}${sameCommand(commandLine(command, args))}</div></div>
+${amount && html`<p class="amount">${amount}</p>\n`}${fieldList({ ...file, ...others })}${figures}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
+${confirmationForm(command, signed, { back, amount })}</section>
+<div>${before(record)}${sameCommand(line)}</div></div>
 `
   return { title: `${command.summary}?`, body, view }
 }
@@ -99,10 +110,13 @@ async function recordBefore(change: Command, fields: PageFields, view: OperatorV
   return data instanceof RecordData ? (data.fields as Record<string, Cell>) : undefined
 }
 
-/** Splits an argument into the name of its flag and its value. */
-function toField(arg: string): [string, string] {
-  const [flag = '', value = 'yes'] = arg.replace(/^--/, '').split(/=(.*)/s)
-  return [flag, value]
+const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
+
+/** Returns the name of an argument's flag, and all values of the flag in `args`. */
+function toField(arg: string, _index: number, args: readonly string[]): [string, readonly string[]] {
+  const [flag = ''] = arg.split('=')
+  const values = args.filter((one) => one.split('=')[0] === flag).map((one) => one.slice(flag.length + 1) || 'yes')
+  return [flag.replace(/^--/, ''), values]
 }
 
 /** The fields of `payments find`. */

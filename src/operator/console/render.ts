@@ -1,6 +1,7 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
+import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
@@ -87,11 +88,15 @@ export function changeLinks(flag: string, record: PageFields, view: OperatorView
   return changesOf(view, flag, record).map((command) => {
     const amount = isRefund(command) ? (record.refundable ?? record.amount) : record.amount
     const { paise } = amount instanceof Money ? amount : { paise: 0 }
-    const fields = { [flag]: String(id), ...(flag === 'order-id' && { amount: toDecimalText(paise) }), back: view.here }
+    const fields = { [flag]: String(id), ...(flag === 'order-id' && { amount: toDecimalText(paise) }) }
     const figure = flag === 'exception' && isRefund(command) ? ` ${toIndianRupees(paise)}` : '…'
-    return html`<a class="button" href="${addressOf(command.name, fields)}">${labelsOf(command.name).label}${figure}</a> `
+    return changeLink(command, fields, view, figure)
   })
 }
+
+/** Returns a link to the form of a change, filled in with `fields`. */
+export const changeLink = (command: Command, fields: Record<string, string>, { here }: OperatorView, figure = '…') =>
+  html`<a class="button" href="${addressOf(command.name, { ...fields, back: here })}">${labelsOf(command.name).label}${figure}</a> `
 
 /** Renders a status, in the colour of its success or failure. */
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
@@ -109,5 +114,5 @@ function rendered(name: string, cell: Cell | undefined, address?: string): Html 
 export const inWords = (name: string) =>
   name
     .replace(/(?<=[a-z])[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
-    .replace(/[_-]/g, ' ')
+    .replace(/[_-](?=[a-z])/g, ' ')
     .replace(/\b(?:id|mid|pid|utr|url)\b/g, (short) => short.toUpperCase())

@@ -7,7 +7,7 @@ a { color: var(--accent); text-underline-offset: 0.15em; }
 .skip { position: absolute; left: -100vw; }
 .skip:focus { left: 0; background: var(--ground); }
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 1.5rem; grid-column: 1 / -1; padding: 0.625rem 1.5rem; border-bottom: 1px solid var(--line); }
-header form { display: flex; flex: 1 1 18rem; gap: 0.5rem; max-width: 46rem; }
+header form { display: flex; flex: 1 1 16rem; gap: 0.5rem; min-width: 0; max-width: 46rem; }
 header input { flex: 1; min-width: 0; }
 header span { margin-left: auto; }
 .brand { flex: 0 0 9.5rem; color: var(--ink); font-weight: 700; text-decoration: none; }
@@ -40,7 +40,7 @@ main > .card { margin-top: 0.875rem; }
 .fields > div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.375rem 0; border-top: 1px solid var(--line); }
 .fields > div:first-child { border: 0; }
 dt, .timeline small { flex: none; }
-dd { min-width: 0; margin: 0; overflow-wrap: anywhere; }
+dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .card dd, .fields:not(.facts) dd { text-align: right; user-select: all; }
 .status { padding: 0.125rem 0.5rem; border-radius: 0.375rem; background: var(--raised); font-weight: 600; }
 .status.SUCCESS { background: color-mix(in srgb, var(--good) 10%, var(--ground)); color: var(--good); }

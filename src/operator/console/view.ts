@@ -15,18 +15,21 @@ export type OperatorView = {
   /** Largest number of rows of a table on a page. */
   rows: number
   now: Date
-  /**
-   * Runs a command in the operator's name. `auditId` identifies a change in the audit. Throws a UsageError for invalid
-   * arguments, before anything is run.
-   */
-  run: (command: Command, args: string[], auditId?: string) => Promise<Output>
+  /** Runs a command in the operator's name. Throws a UsageError for invalid arguments, before anything is run. */
+  run: (command: Command, args: string[], run?: Run) => Promise<Output>
 }
+
+/** One run of a command: `auditId` identifies a change in the audit, and `sha256` the uploaded file that it reads. */
+export type Run = { auditId?: string; sha256?: string | undefined }
 
 /** PageFields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
-/** Flags that the console never sets: the operator is the one who signed in, the format is a page, and a page ends. */
-const OWN_FLAGS = ['by', 'csv', 'for', 'watch']
+/**
+ * Flags that no field sets: the operator is the one who signed in, the format is a page, a page ends, and each import
+ * has a dry run.
+ */
+const OWN_FLAGS = ['by', 'csv', 'for', 'watch', 'dry-run']
 
 /** The flags of a command that a form or a link may set. */
 export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))
@@ -39,12 +42,14 @@ export const addressOf = (command: string, fields: Record<string, string>) =>
   `${pageName(command)}?${new URLSearchParams(fields)}`
 
 /**
- * Returns the arguments of the command line for the fields that are flags of the command. Ignores all other fields, and
- * the argument after the command's name, because it may name a file of this machine.
+ * Returns the arguments of the command line for the fields that are flags of the command. Spaces separate the values of
+ * a repeatable flag. Ignores all other fields, and the argument after the command's name, because it may name a file of
+ * this machine.
  */
 export function toArguments(command: Command, fields: PageFields): string[] {
   return flagsOf(command).flatMap((flag) => {
-    const values = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
+    const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
+    const values = command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent
     return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
   })
 }
@@ -71,6 +76,8 @@ const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   refund: { column: 'refundId', page: 'refunds show' },
   exception: { column: 'exceptionId', page: 'payments find' },
   delivery: {},
+  import: { column: 'import' },
+  statement: { column: 'statement' },
 }
 
 const RECORD_FLAGS = Object.keys(RECORDS)

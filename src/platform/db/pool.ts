@@ -178,6 +178,9 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
+/** Rolls back the transaction of `client` and begins an empty one, which `inTransaction` then commits. */
+export const rollBack = (client: pg.PoolClient) => client.query('rollback and chain')
+
 /**
  * Runs `read` with a time limit that PostgreSQL enforces. The pool's own time-out would leave the statements running in
  * PostgreSQL.
