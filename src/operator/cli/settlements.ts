@@ -81,6 +81,7 @@ export const settlementCommands = [
       })
       .superRefine(inOrder)
       .refine(...requireDays),
+    console: 'act',
     async run({ acquirer, account, ...typed }, context) {
       const { from, to } = daysOf(typed) as Days
       const { db, now, sleep, terminal } = context
@@ -109,6 +110,7 @@ export const settlementCommands = [
   }),
 
   command('settlements imports', 'List settlement imports', {
+    console: 'read',
     async run(_, { db }) {
       return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
         empty: 'No settlement imports.',

@@ -76,6 +76,7 @@ export const statementCommands = [
   }),
 
   command('statements list', 'List bank statements and the days they cover', {
+    console: 'read',
     async run(_, { db }) {
       return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
         empty: 'No bank statements.',
@@ -102,6 +103,7 @@ export const statementCommands = [
         force: z.literal(true).optional(),
       })
       .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give either --payout or --none'),
+    console: 'act',
     async run({ payout, statement, line, force }, { client, now }) {
       const place = { importId: statement, line }
       const credit = await lockCredit(client, place)

@@ -78,10 +78,11 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return pageOf({ title: 'Search', body, view, text })
   })
 
-  app.get('/:page', async (request) => {
+  app.get('/:page', async (request, reply) => {
     const { command, view } = commandOf(request)
     const page = command.changes ? formPage : readPage
-    return pageOf({ ...(await page(command, request.query as PageFields, view)), view })
+    const { status = 200, ...shown } = await page(command, request.query as PageFields, view)
+    return reply.code(status).send(pageOf({ ...shown, view }))
   })
 
   app.post('/:page', async (request, reply) => {
@@ -95,10 +96,10 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
-    const page = await confirmationPage(command, fields, view, (pending) =>
+    const { status = 200, ...shown } = await confirmationPage(command, fields, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     )
-    return pageOf({ ...page, view })
+    return reply.code(status).send(pageOf({ ...shown, view }))
   })
   return app
 

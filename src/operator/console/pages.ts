@@ -1,7 +1,7 @@
 import { type Html, html } from '../../platform/html.ts'
 import type { Command } from '../cli/command.ts'
 import { RecordData, type TableData } from '../cli/data.ts'
-import { UsageError } from '../cli/errors.ts'
+import { CommandError, UsageError } from '../cli/errors.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
@@ -10,21 +10,27 @@ import { fieldList, renderData } from './render.ts'
 import {
   addressOf,
   commandLine,
-  needsArguments,
   type OperatorView,
   type PageFields,
   pageName,
+  RECORD_FLAGS,
   toArguments,
+  usageErrorOf,
 } from './view.ts'
 
-type Shown = Pick<Page, 'title' | 'body'>
+/** A page and its HTTP status, which is 200 by default. */
+type Shown = Pick<Page, 'title' | 'body'> & { status?: number }
 
-/** Returns the page of a command that reads: its filters and its result. */
+/** Returns the page of a command that reads: its filters and its result, or the error of the command. */
 export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
-  if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
-  const { data = '', warnings = [] } = await view.run(command, args)
+  const output = await view.run(command, args).catch(orCommandError)
+  if (output instanceof CommandError) {
+    const isNotFilledIn = args.length === 0 && output instanceof UsageError
+    return isNotFilledIn ? { title: command.summary, body: filters } : withError(output, command.summary, filters)
+  }
+  const { data = '', warnings = [] } = output
   const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
@@ -34,12 +40,20 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
 }
 
-/** Returns the page with the empty form of a change. */
+const withError = ({ message }: CommandError, title: string, form: Html): Shown => ({
+  ...{ title, status: 400 },
+  body: html`<p class="error" role="alert">${message}</p>\n${form}`,
+})
+
+/** Returns the page with the form of a change, filled in with `fields`. */
 export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
-  const { page, before } = pageBefore(fields, view)
-  const named = Object.fromEntries(toArguments(command, fields).map(toField))
+  const { page } = pageBefore(fields, view)
+  const named = RECORD_FLAGS.flatMap((flag) => toArguments(command, { [flag]: fields[flag] }).map(toField))
   const form = changeForm(command, fields, { back: page, send: 'Continue…' })
-  return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
+  return {
+    title: command.summary,
+    body: html`${named.length > 0 ? fieldList(Object.fromEntries(named)) : undefined}${form}`,
+  }
 }
 
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
@@ -51,7 +65,8 @@ export async function confirmationPage(
 ): Promise<Shown> {
   const { page: back, before } = pageBefore(fields, view)
   const args = toArguments(command, fields)
-  command.prepare(args)
+  const error = usageErrorOf(command, args)
+  if (error) return withError(error, command.summary, formPage(command, fields, view).body)
   const record = before && (await view.run(before.command, before.args)).data
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
@@ -97,6 +112,11 @@ export async function search(text: string, view: OperatorView): Promise<{ orderI
   const [orderId] = orderIds
   const body = parts.length > 0 ? html`${parts}` : html`<p>Nothing was found. Check the number, or open a list.</p>\n`
   return orderId !== undefined && orderIds.size === 1 && !hasOthers ? { orderId, body } : { body }
+}
+
+function orCommandError(error: unknown): CommandError {
+  if (error instanceof CommandError) return error
+  throw error
 }
 
 /** Ignores that a text does not have the form of an identifier, because it may be another identifier. */

@@ -25,22 +25,22 @@ ${Object.entries(fields).map(([name, cell]) => html`<div><dt>${inWords(name)}</d
 `
 
 async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
-  const { title, empty, words, last, record } = table.views
+  const { title, empty, words, last, changes } = table.views
   const lines: Html[] = []
   let isCut = false
   for await (const row of table.rows) {
     isCut = lines.length === view.rows
     if (isCut) break
     const cells: Record<string, Cell | undefined> = { ...table.cells(row), ...words?.(row as never) }
-    lines.push(renderRow(table.columns, cells, record === undefined ? undefined : { flag: record, view }))
+    lines.push(renderRow(table, cells, changes && rowChanges(changes(row as never), view)))
   }
   if (lines.length === 0) return empty === undefined ? html`` : html`<p>${empty}</p>\n`
   // The sums of a table that is cut would be those of its first rows.
-  if (last && !isCut) lines.push(renderRow(table.columns, last(), undefined))
-  const label = title ?? record ?? 'rows'
+  if (last && !isCut) lines.push(renderRow(table, last(), changes && []))
+  const label = title ?? 'rows'
   return html`${title === undefined ? undefined : html`<h2>${title.replace(/:$/, '')}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>
-<thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${record === undefined ? undefined : html`<td></td>`}</tr></thead>
+<thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${changes && html`<td></td>`}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>
@@ -48,24 +48,33 @@ ${lines}</tbody>
 ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
 
-type RowOf = { flag: string; view: OperatorView } | undefined
+const rowChanges = (changes: readonly Record<string, string>[], view: OperatorView) =>
+  changes.map((fields) => changeLinks(changesOf(view, Object.keys(fields)[0] ?? ''), fields, view))
 
-function renderRow(columns: readonly string[], cells: Readonly<Record<string, Cell | undefined>>, of: RowOf): Html {
-  const [first = ''] = columns
-  const id = String(cells[first])
+function renderRow(
+  { columns, views }: TableData,
+  cells: Readonly<Record<string, Cell | undefined>>,
+  changes: Html[][] | undefined,
+): Html {
   return html`<tr>${columns.map((column) => {
     const cell = cells[column]
     const isNumber = typeof cell === 'number' || cell instanceof Money
-    const address = of && column === first ? addressOfRecord(of.flag, id) : undefined
+    const flag = views.records?.[column]
+    const address = flag && typeof cell === 'string' ? addressOfRecord(flag, cell) : undefined
     return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, address)}</td>`
-  })}${of && html`<td>${changeLinks(changesOf(of.view, of.flag), { [of.flag]: id }, of.view)}</td>`}</tr>\n`
+  })}${changes && html`<td>${changes}</td>`}</tr>\n`
 }
 
-/** Returns links to the forms of changes, filled in with `fields`. */
-export const changeLinks = (commands: readonly Command[], fields: Record<string, string>, { here }: OperatorView) =>
-  commands.map(
-    ({ name, summary }) => html`<a class="button" href="${addressOf(name, { ...fields, back: here })}">${summary}</a> `,
+/** Returns links to the forms of changes, filled in with `fields`. The first field names the record. */
+export const changeLinks = (commands: readonly Command[], fields: Record<string, string>, { here }: OperatorView) => {
+  const others = Object.entries(fields)
+    .slice(1)
+    .map(([flag, value]) => ` ${flag} ${value}`)
+  return commands.map(
+    ({ name, summary }) =>
+      html`<a class="button" href="${addressOf(name, { ...fields, back: here })}">${summary}${others}</a> `,
   )
+}
 
 /** Returns the text of a cell, as a link if the cell identifies a record with a page. */
 function linked(column: string, cell: Cell | undefined, address?: string): Html {

@@ -1,4 +1,5 @@
 import type { Command } from '../cli/command.ts'
+import { UsageError } from '../cli/errors.ts'
 import type { Output } from '../cli/output.ts'
 import type { OperatorKey } from './operator-keys.ts'
 
@@ -45,13 +46,14 @@ export function toArguments(command: Command, fields: PageFields): string[] {
   })
 }
 
-/** Whether the command rejects a call without arguments. */
-export function needsArguments({ prepare }: Command): boolean {
+/** Returns the error in the arguments of a command; undefined if they are valid. */
+export function usageErrorOf({ prepare }: Command, args: string[]): UsageError | undefined {
   try {
-    prepare([])
-    return false
-  } catch {
-    return true
+    prepare(args)
+    return undefined
+  } catch (error) {
+    if (error instanceof UsageError) return error
+    throw error
   }
 }
 
@@ -62,19 +64,40 @@ export function commandLine({ name }: Command, args: readonly string[]): string 
 }
 
 /** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
-const RECORDS: Readonly<Record<string, { column: string; page: string }>> = {
+const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
   refund: { column: 'refundId', page: 'refunds show' },
   exception: { column: 'exceptionId', page: 'payments find' },
+  payout: { page: 'reconcile' },
+  delivery: {},
+  difference: {},
 }
 
-/** The flags that name the record of a change. A form that names one leaves out the others. */
+/** The flags that name the record of a change. */
 export const RECORD_FLAGS = Object.keys(RECORDS)
+
+/** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
+export const listsOf = ({ commands }: OperatorView) =>
+  commands.filter(({ changes, flags }) => !changes && !flags.some((flag) => RECORDS[flag]?.column))
+
+/** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
+export function alternativesTo(flag: string | undefined, { usage, flags }: Command): readonly string[] {
+  const has = (text: string, one: string) => new RegExp(`--${one}(?![\\w-])`).test(text)
+  const isOwn = (text: string) => flag !== undefined && has(text, flag)
+  const alternatives =
+    usage
+      .match(/\([^()]*\)/g)
+      ?.find(isOwn)
+      ?.split(' | ') ?? []
+  return flags.filter(
+    (one) => alternatives.some((text) => has(text, one)) && !has(alternatives.filter(isOwn).join(), one),
+  )
+}
 
 /** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
-  const record = RECORDS[flag]
-  return record && addressOf(record.page, { [flag]: id })
+  const page = RECORDS[flag]?.page
+  return page && addressOf(page, { [flag]: id })
 }
 
 /** Returns the address of the record that a column names; undefined if the column names no record with a page. */
