@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
@@ -11,13 +11,13 @@ import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
-import { printNote, toOutput } from '../cli/output.ts'
+import { print, printNote, toOutput } from '../cli/output.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, formPage, readPage, search } from './pages.ts'
-import { addressOf, type OperatorView, type PageFields, pageName } from './view.ts'
+import { confirmationPage, errorPage, formPage, readPage, search } from './pages.ts'
+import { addressOf, type OperatorView, type PageFields, pageName, toArguments } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -80,9 +80,13 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   app.get('/:page', async (request, reply) => {
     const { command, view } = commandOf(request)
-    const page = command.changes ? formPage : readPage
-    const { status = 200, ...shown } = await page(command, request.query as PageFields, view)
-    return reply.code(status).send(pageOf({ ...shown, view }))
+    const fields = request.query as PageFields
+    const orError = (error: unknown) => errorPage(error, command, fields, view)
+    if (fields.csv === 'on' && command.flags.includes('csv')) return sendCsv(command, fields, view, reply)
+    const shown = command.changes
+      ? formPage(command, fields, view)
+      : await readPage(command, fields, view).catch(orError)
+    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
   })
 
   app.post('/:page', async (request, reply) => {
@@ -96,10 +100,10 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
-    const { status = 200, ...shown } = await confirmationPage(command, fields, view, (pending) =>
+    const shown = await confirmationPage(command, fields, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
-    )
-    return reply.code(status).send(pageOf({ ...shown, view }))
+    ).catch((error) => errorPage(error, command, fields, view))
+    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
   })
   return app
 
@@ -118,6 +122,18 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (!view?.commands.includes(command)) throw rejected(403, LACKS_ACT)
     return { command, view }
   }
+}
+
+/** Sends all rows of a command as CSV for spreadsheets. */
+async function sendCsv(command: Command, fields: PageFields, view: OperatorView, reply: FastifyReply) {
+  const output = await view.run(command, toArguments(command, fields))
+  const stdout = new PassThrough()
+  print({ ...unattended().terminal, stdout }, output, 'excel').then(
+    () => stdout.end(),
+    (error) => stdout.destroy(error),
+  )
+  const disposition = `attachment; filename="${pageName(command.name)}.csv"`
+  return reply.type('text/csv; charset=utf-8').header('content-disposition', disposition).send(stdout)
 }
 
 /** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */

@@ -15,35 +15,44 @@ import {
   pageName,
   RECORD_FLAGS,
   toArguments,
-  usageErrorOf,
 } from './view.ts'
 
 /** A page and its HTTP status, which is 200 by default. */
 type Shown = Pick<Page, 'title' | 'body'> & { status?: number }
 
-/** Returns the page of a command that reads: its filters and its result, or the error of the command. */
+/** Returns the page of a command that reads: its filters and its result. */
 export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
-  const output = await view.run(command, args).catch(orCommandError)
-  if (output instanceof CommandError) {
-    const isNotFilledIn = args.length === 0 && output instanceof UsageError
-    return isNotFilledIn ? { title: command.summary, body: filters } : withError(output, command.summary, filters)
-  }
-  const { data = '', warnings = [] } = output
+  const { data = '', warnings = [] } = await view.run(command, args)
   const notes = html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}`
   const same = sameCommand(commandLine(command, args))
   if (command.name === 'payments show' && data instanceof RecordData) {
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
     return { title, body: html`${notes}${body}${same}` }
   }
-  return { title: command.summary, body: html`${filters}${notes}${await renderData(data, view)}${same}` }
+  return {
+    title: command.summary,
+    body: html`${filters}${csvLink(command, view)}${notes}${await renderData(data, view)}${same}`,
+  }
 }
 
-const withError = ({ message }: CommandError, title: string, form: Html): Shown => ({
-  ...{ title, status: 400 },
-  body: html`<p class="error" role="alert">${message}</p>\n${form}`,
-})
+/** Returns the link to all rows as CSV, with the filters of the page. */
+const csvLink = ({ flags }: Command, { here }: OperatorView): Html | undefined =>
+  flags.includes('csv')
+    ? html`<p><a class="button" href="${here}${here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a></p>\n`
+    : undefined
+
+/** Returns the form of a command, filled in, with the error of the command. Throws any other error. */
+export function errorPage(error: unknown, command: Command, fields: PageFields, view: OperatorView): Shown {
+  if (!(error instanceof CommandError)) throw error
+  const title = command.summary
+  const form = command.changes ? formPage(command, fields, view).body : filterForm(command, fields)
+  // The list of a command that requires arguments begins with its empty form.
+  const isNew = !command.changes && error instanceof UsageError && toArguments(command, fields).length === 0
+  if (isNew) return { title, body: form }
+  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${form}` }
+}
 
 /** Returns the page with the form of a change, filled in with `fields`. */
 export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
@@ -65,8 +74,7 @@ export async function confirmationPage(
 ): Promise<Shown> {
   const { page: back, before } = pageBefore(fields, view)
   const args = toArguments(command, fields)
-  const error = usageErrorOf(command, args)
-  if (error) return withError(error, command.summary, formPage(command, fields, view).body)
+  command.prepare(args)
   const record = before && (await view.run(before.command, before.args)).data
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
@@ -112,11 +120,6 @@ export async function search(text: string, view: OperatorView): Promise<{ orderI
   const [orderId] = orderIds
   const body = parts.length > 0 ? html`${parts}` : html`<p>Nothing was found. Check the number, or open a list.</p>\n`
   return orderId !== undefined && orderIds.size === 1 && !hasOthers ? { orderId, body } : { body }
-}
-
-function orCommandError(error: unknown): CommandError {
-  if (error instanceof CommandError) return error
-  throw error
 }
 
 /** Ignores that a text does not have the form of an identifier, because it may be another identifier. */

@@ -1,5 +1,4 @@
 import type { Command } from '../cli/command.ts'
-import { UsageError } from '../cli/errors.ts'
 import type { Output } from '../cli/output.ts'
 import type { OperatorKey } from './operator-keys.ts'
 
@@ -44,17 +43,6 @@ export function toArguments(command: Command, fields: PageFields): string[] {
     const values = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
     return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
   })
-}
-
-/** Returns the error in the arguments of a command; undefined if they are valid. */
-export function usageErrorOf({ prepare }: Command, args: string[]): UsageError | undefined {
-  try {
-    prepare(args)
-    return undefined
-  } catch (error) {
-    if (error instanceof UsageError) return error
-    throw error
-  }
 }
 
 /** Formats a command for a shell. */
