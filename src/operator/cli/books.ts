@@ -98,14 +98,9 @@ export const bookCommands = [
   }),
 
   command('reconcile closed', 'List closed months and what changed since', {
-    console: 'read',
     async run(_, { db, now }) {
-      return table('month, closedAt, closedBy, sha256, changed', await changesOfClosedMonths(db, now), {
+      return table('month, closedAt, closedBy, sha256', await changesOfClosedMonths(db, now), {
         empty: 'No closed months.',
-        cells: ({ changed, ...month }) => ({
-          ...month,
-          changed: changed.map((one) => `${one.mid}: ${figuresText(one)}`),
-        }),
         json: ({ changed, ...month }) => ({
           ...month,
           changed: changed.map((one) => ({ ...one, rows: changesTable(one.rows) })),

@@ -81,11 +81,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   app.get('/:page', async (request, reply) => {
     const { command, view } = commandOf(request)
     const fields = request.query as PageFields
-    const orError = (error: unknown) => errorPage(error, command, fields, view)
     if (fields.csv === 'on' && command.flags.includes('csv')) return sendCsv(command, fields, view, reply)
-    const shown = command.changes
-      ? formPage(command, fields, view)
-      : await readPage(command, fields, view).catch(orError)
+    const page = command.changes ? formPage : readPage
+    const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
     return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
   })
 

@@ -3,7 +3,7 @@ import { type Html, html } from '../../platform/html.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
-import { alternativesTo, flagsOf, listsOf, type OperatorView, type PageFields, pageName, RECORD_FLAGS } from './view.ts'
+import { alternativesTo, flagsOf, listsOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
 
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
@@ -68,7 +68,7 @@ ${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
 function inputs(command: Command, fields: PageFields): Html {
   const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
-  const record = command.changes ? RECORD_FLAGS.find((flag) => textOf(flag) !== '') : undefined
+  const record = recordOf(command, fields) ?? ''
   const excluded = alternativesTo(record, command)
   return html`${optionsOf(command).map(([option, text]) => {
     const [, flag = '', placeholder = ''] = /^--([a-z-]+) ?(.*)/.exec(option) ?? []

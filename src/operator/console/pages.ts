@@ -6,14 +6,15 @@ import type { ShownPayment } from '../cli/find-payments.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { fieldList, renderData } from './render.ts'
+import { changeLinks, fieldList, renderData } from './render.ts'
 import {
   addressOf,
+  changesBeside,
   commandLine,
   type OperatorView,
   type PageFields,
   pageName,
-  RECORD_FLAGS,
+  recordOf,
   toArguments,
 } from './view.ts'
 
@@ -31,38 +32,27 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     const { title, body } = await orderPage(data.fields as ShownPayment, view)
     return { title, body: html`${notes}${body}${same}` }
   }
-  return {
-    title: command.summary,
-    body: html`${filters}${csvLink(command, view)}${notes}${await renderData(data, view)}${same}`,
-  }
+  const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
+  const links = html`<p>${changeLinks(changesBeside(view, command), {}, view)}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
+  return { title: command.summary, body: html`${filters}${links}${notes}${await renderData(data, view)}${same}` }
 }
 
-/** Returns the link to all rows as CSV, with the filters of the page. */
-const csvLink = ({ flags }: Command, { here }: OperatorView): Html | undefined =>
-  flags.includes('csv')
-    ? html`<p><a class="button" href="${here}${here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a></p>\n`
-    : undefined
-
 /** Returns the form of a command, filled in, with the error of the command. Throws any other error. */
-export function errorPage(error: unknown, command: Command, fields: PageFields, view: OperatorView): Shown {
+export async function errorPage(error: unknown, command: Command, fields: PageFields, view: OperatorView) {
   if (!(error instanceof CommandError)) throw error
   const title = command.summary
-  const form = command.changes ? formPage(command, fields, view).body : filterForm(command, fields)
-  // The list of a command that requires arguments begins with its empty form.
-  const isNew = !command.changes && error instanceof UsageError && toArguments(command, fields).length === 0
-  if (isNew) return { title, body: form }
+  const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
+  // The page of a command that requires filters begins with its empty form.
+  if (error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
   return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${form}` }
 }
 
 /** Returns the page with the form of a change, filled in with `fields`. */
-export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
+export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
   const { page } = pageBefore(fields, view)
-  const named = RECORD_FLAGS.flatMap((flag) => toArguments(command, { [flag]: fields[flag] }).map(toField))
+  const record = recordOf(command, fields)
   const form = changeForm(command, fields, { back: page, send: 'Continue…' })
-  return {
-    title: command.summary,
-    body: html`${named.length > 0 ? fieldList(Object.fromEntries(named)) : undefined}${form}`,
-  }
+  return { title: command.summary, body: html`${record && fieldList({ [record]: String(fields[record]) })}${form}` }
 }
 
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
@@ -78,7 +68,7 @@ export async function confirmationPage(
   const record = before && (await view.run(before.command, before.args)).data
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${fieldList(Object.fromEntries(args.map(toField)))}${confirmationForm(command, sign({ command: command.name, args, back }), back)}${
-  record && html`<h2>Before the change</h2>\n${await renderData(record, view)}`
+  record && html`<h2>Before the change</h2>\n${await renderData(record, { ...view, only: fields })}`
 }${sameCommand(commandLine(command, args))}`
   return { title: `${command.summary}?`, body }
 }

@@ -11,6 +11,8 @@ export type OperatorView = {
   here: string
   /** Largest number of rows of a table on a page. */
   rows: number
+  /** The fields of the change before which the page is shown: it omits rows of other records, and links to changes. */
+  only?: PageFields
   /**
    * Runs a command in the operator's name. `auditId` identifies a change in the audit. Throws a UsageError for invalid
    * arguments, before anything is run.
@@ -21,8 +23,8 @@ export type OperatorView = {
 /** PageFields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
-/** Flags that the console never sets: the operator is the one who signed in, and the format is a page. */
-const OWN_FLAGS = ['by', 'csv', 'for']
+/** Flags that the console never sets, because operator, format and confirmation of a change are its own. */
+const OWN_FLAGS = ['by', 'csv', 'for', 'all', 'yes']
 
 /** The flags of a command that a form or a link may set. */
 export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))
@@ -61,38 +63,39 @@ const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   difference: {},
 }
 
-/** The flags that name the record of a change. */
-export const RECORD_FLAGS = Object.keys(RECORDS)
+const RECORD_FLAGS = Object.keys(RECORDS)
+
+/** Returns the flag with which the fields of a change name a record; undefined if they name none. */
+export const recordOf = ({ changes, flags }: Command, fields: PageFields) =>
+  RECORD_FLAGS.find((flag) => changes && flags.includes(flag) && fields[flag])
 
 /** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
 export const listsOf = ({ commands }: OperatorView) =>
   commands.filter(({ changes, flags }) => !changes && !flags.some((flag) => RECORDS[flag]?.column))
 
 /** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
-export function alternativesTo(flag: string | undefined, { usage, flags }: Command): readonly string[] {
-  const has = (text: string, one: string) => new RegExp(`--${one}(?![\\w-])`).test(text)
-  const isOwn = (text: string) => flag !== undefined && has(text, flag)
-  const alternatives =
-    usage
-      .match(/\([^()]*\)/g)
-      ?.find(isOwn)
-      ?.split(' | ') ?? []
-  return flags.filter(
-    (one) => alternatives.some((text) => has(text, one)) && !has(alternatives.filter(isOwn).join(), one),
-  )
+export function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
+  const flagsIn = (text: string) => flags.filter((one) => new RegExp(`--${one}(?![\\w-])`).test(text))
+  const group = usage.match(/\([^()]*\)/g)?.find((text) => flagsIn(text).includes(flag)) ?? ''
+  const alternatives = group.split(' | ').map(flagsIn)
+  const own = alternatives.filter((one) => one.includes(flag)).flat()
+  return alternatives.flat().filter((one) => !own.includes(one))
 }
 
-/** Returns the address of the page of a record; undefined if the record has no page. */
-export function addressOfRecord(flag: string, id: string): string | undefined {
-  const page = RECORDS[flag]?.page
+/** Returns the changes in the group of a list that name no record, such as `settlements pull`. */
+export const changesBeside = ({ commands }: OperatorView, list: Command) =>
+  commands.filter(({ name, changes, flags }) => {
+    const isOfRecord = RECORD_FLAGS.some((flag) => flags.includes(flag))
+    return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
+  })
+
+/** Returns the address of the record that a cell names, by default with the flag of its column; undefined for others. */
+export function addressOfCell(column: string, id: string, flag = flagOfColumn(column)): string | undefined {
+  const page = flag && RECORDS[flag]?.page
   return page && addressOf(page, { [flag]: id })
 }
 
-/** Returns the address of the record that a column names; undefined if the column names no record with a page. */
-export function addressOfColumn(column: string, id: string): string | undefined {
-  const flag = RECORD_FLAGS.find((one) => RECORDS[one]?.column === column)
-  return flag && addressOfRecord(flag, id)
-}
+const flagOfColumn = (column: string) => RECORD_FLAGS.find((flag) => RECORDS[flag]?.column === column)
 
 /** Returns the commands that change the record that `flag` names. */
 export const changesOf = ({ commands }: OperatorView, flag: string) =>
