@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { bankOn, importArgs, newReference } from '../statements/bank.ts'
 import { newUtr } from '../support/acquirer.ts'
+import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
