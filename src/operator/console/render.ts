@@ -45,7 +45,7 @@ async function renderTable(table: TableData, view: OperatorView): Promise<Html> 
   const label = title ?? 'rows'
   return html`${title === undefined ? undefined : html`<h2>${title.replace(/:$/, '')}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>
-<thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${withLinks ? html`<td></td>` : undefined}</tr></thead>
+<thead><tr>${withLinks ? html`<td></td>` : undefined}${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>
@@ -54,11 +54,11 @@ ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narro
 }
 
 function renderRow({ columns, views }: TableData, cells: Partial<Record<string, Cell>>, links?: Html[][]): Html {
-  return html`<tr>${columns.map((column) => {
+  return html`<tr>${links && html`<td>${links}</td>`}${columns.map((column) => {
     const cell = cells[column]
     const isNumber = typeof cell === 'number' || cell instanceof Money
     return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, views.records?.[column])}</td>`
-  })}${links && html`<td>${links}</td>`}</tr>\n`
+  })}</tr>\n`
 }
 
 /** Returns links to the forms of changes, filled in with `fields`. The first field names the record. */
