@@ -16,6 +16,7 @@ it('docker-compose.yml publishes the instance’s ports, or only the balancer’
   expect(published).toEqual([
     expect.stringMatching(/^ports: &ports /),
     'ports: *ports',
+    expect.stringMatching(/^ports: \['127\.0\.0\.1:\$\{CONSOLE_PORT:-3002\}:3002'\]$/),
     "ports: ['127.0.0.1:9090:9090']",
   ])
   expect(published?.[0]).toMatch(/\['\$\{PORT:-3000\}:\$\{PORT:-3000\}', '127\.0\.0\.1:\$\{OPS_PORT/)
@@ -36,12 +37,35 @@ it('docker-compose.yml passes every setting to the service under the setting’s
     'CONSOLE_ALLOWED_HOSTS',
     'API_REPLICAS',
     'POSTGRES_PASSWORD',
+    'OWNER_PASSWORD',
   ]
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
   const pairs = [...handed].map(([, name, from]) => [name, from])
   expect(pairs.filter(([name, from]) => name !== from)).toEqual([])
   const missing = settings.filter((name) => !ofOthers.includes(name) && !pairs.some(([handed]) => handed === name))
   expect(missing).toEqual([])
+})
+
+it('docker-compose.yml passes OWNER_PASSWORD to the roles and the console only', () => {
+  const uses = /\$\{OWNER_PASSWORD\b/
+  for (const name of ['roles', 'console']) expect(serviceText(name)).toMatch(uses)
+  const others = COMPOSE.replace(serviceText('roles'), '').replace(serviceText('console'), '')
+  expect(others).not.toMatch(uses)
+})
+
+it('docker-compose.yml publishes the console on loopback only, without a password in the file', () => {
+  const text = serviceText('console')
+  expect(text).toMatch(/^ {4}profiles: \[console\]$/m)
+  expect(text).toMatch(/^ {6}CONSOLE_HOST: 0\.0\.0\.0$/m)
+  expect(text).toMatch(/^ {6}CONSOLE_ALLOWED_HOSTS: localhost,127\.0\.0\.1\$\{CONSOLE_ALLOWED_HOSTS:\+,\}/m)
+  expect(text).toMatch(
+    /^ {6}DATABASE_URL: .*\$\{OWNER_PASSWORD:\+postgres:\/\/upi_owner:\$\{OWNER_PASSWORD:-\}@db:5432\/upi\}/m,
+  )
+})
+
+it('docker-compose.yml passes the console every setting of ops', () => {
+  expect(serviceText('ops')).toMatch(/^ {4}environment: &ops-environment$/m)
+  expect(serviceText('console')).toMatch(/^ {6}<<: \*ops-environment$/m)
 })
 
 it('docker-compose.yml sets INSTANCES and every variable that haproxy.cfg presets', () => {

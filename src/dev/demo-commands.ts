@@ -19,7 +19,7 @@ export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): 
     customer_mobile: '9876543210',
   }
   const settlements = { pid: demo.pid, mid: demo.mid, s_date: SETTLED_MONTH.first, e_date: SETTLED_MONTH.last }
-  const { OPS_PORT, ACQUIRER_SECRETS } = process.env
+  const { OPS_PORT, CONSOLE_PORT, ACQUIRER_SECRETS } = process.env
   return [
     '',
     'Ready, with a demo merchant and a demo partner.',
@@ -66,6 +66,9 @@ export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): 
     '',
     `   ${base}/docs   guides with samples, and the API reference with every operation`,
     `   http://localhost:${OPS_PORT || 3001}   operator dashboard; the operator's guide is at /docs`,
+    `   http://localhost:${CONSOLE_PORT || 3002}   operator console: search for payments and refund them. Sign in with`,
+    `      user name  ${demo.operatorKey.publicKey}`,
+    `      password   ${demo.operatorKey.secretKey}`,
     '',
   ].join('\n')
 }

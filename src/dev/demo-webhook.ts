@@ -37,11 +37,11 @@ function storedKey(directory: string): string {
 /**
  * Creates the demo merchant's webhook endpoint if it is missing, and enables it unless an operator has disabled it. The
  * endpoint retains its secret as long as the encryption key can decrypt the secret. The receiver's port is the
- * service's port plus 2, so that two demos on one machine do not receive each other's webhooks.
+ * service's port plus 3, so that two demos on one machine do not receive each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
   const { encryptionKeys } = readDatabaseConfig(process.env).webhooks
-  const port = (Number(process.env.PORT) || 3000) + 2
+  const port = (Number(process.env.PORT) || 3000) + 3
   return makeForDemo(databaseUrl, async (client) => {
     const secret = (await findSecret(client, encryptionKeys)) ?? newSigningSecret()
     await client.query(

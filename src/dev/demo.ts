@@ -9,11 +9,12 @@ import { checkLogo } from '../gateway/tenants/logo.ts'
 import { saveLogo } from '../gateway/tenants/logos.ts'
 import { createMerchants } from '../gateway/tenants/merchants.ts'
 import { createPartners } from '../gateway/tenants/partners.ts'
+import { CONSOLE_RIGHTS, createOperatorKeys } from '../operator/console/operator-keys.ts'
 import { RIGHTS } from '../platform/rights.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
-export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey: KeyPair }
+export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey: KeyPair; operatorKey: KeyPair }
 
 export const MID = 'DEMO_MERCHANT'
 const PID = 'DEMO_PARTNER'
@@ -47,7 +48,8 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     if (stored && (await hasKeys(client, stored))) return stored
     const merchantKey = await makeKey(client, { owner: { mid: MID }, rights: RIGHTS, now })
     const partnerKey = await makeKey(client, { owner: { pid: PID }, rights: ['list'], now })
-    const demo = { mid: MID, pid: PID, merchantKey, partnerKey }
+    const operatorKey = await makeOperatorKey(client, now)
+    const demo = { mid: MID, pid: PID, merchantKey, partnerKey, operatorKey }
     writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     return demo
   })
@@ -114,15 +116,25 @@ async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'rig
   return { publicKey, secretKey }
 }
 
+async function makeOperatorKey(client: pg.Client, now: Date): Promise<KeyPair> {
+  const { publicKey, secretKey } = mintKeyPair()
+  const key = { publicKey, secretHash: hashSecret(secretKey), operator: 'demo', label: 'demo', rights: CONSOLE_RIGHTS }
+  await createOperatorKeys(client).add({ ...key, now })
+  return { publicKey, secretKey }
+}
+
 /**
  * Returns whether the database contains the stored keys. The keys are missing after the data directory was deleted and
- * created again.
+ * created again. A file of an earlier version has no operator's key.
  */
-async function hasKeys(client: pg.Client, demo: Demo): Promise<boolean> {
-  const { rowCount } = await client.query('select 1 from access_keys where public_key = any($1::text[])', [
-    [demo.merchantKey.publicKey, demo.partnerKey.publicKey],
-  ])
-  return rowCount === 2
+async function hasKeys(client: pg.Client, { merchantKey, partnerKey, operatorKey }: Demo): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from access_keys where public_key in ($1, $2)
+      union all
+     select from operator_keys where public_key = $3`,
+    [merchantKey.publicKey, partnerKey.publicKey, operatorKey?.publicKey],
+  )
+  return rowCount === 3
 }
 
 function readStored(file: string): Demo | undefined {

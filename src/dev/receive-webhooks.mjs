@@ -1,11 +1,11 @@
-// WEBHOOK_SECRET=whsec_… PORT=3002 node src/dev/receive-webhooks.mjs
+// WEBHOOK_SECRET=whsec_… PORT=3003 node src/dev/receive-webhooks.mjs
 // Verifies the demo merchant's webhooks in the same way as a merchant's server, and prints them. `npm start` prints the
 // command above.
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 
-const { WEBHOOK_SECRET = '', PORT = '3002' } = process.env
+const { WEBHOOK_SECRET = '', PORT = '3003' } = process.env
 if (!/^whsec_[A-Za-z0-9+/]{32,}=*$/.test(WEBHOOK_SECRET))
   fail('Set WEBHOOK_SECRET to the secret in the line that npm start prints')
 const webhook = new Webhook(WEBHOOK_SECRET)

@@ -1,6 +1,7 @@
-// Runs `npm start`, which starts the service. If no database is named, it also starts a database and creates a demo
-// merchant.
+// Runs `npm start`, which starts the service. If no database is named, it also starts a database, creates a demo merchant
+// and starts the operator console.
 import { randomBytes } from 'node:crypto'
+import { PassThrough } from 'node:stream'
 import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
@@ -23,6 +24,11 @@ if (needsCheckoutDatabase()) {
   // Ctrl-C stops the demo immediately, because the demo has no load balancer to wait for.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
+  // Starts the console after the service, so that the service is ready without waiting for it.
+  const { main } = await import('../operator/cli/run.ts')
+  const { stdin, stderr, env } = process
+  // Discards the console's address, because the text below contains it.
+  void main(['console'], { stdin, stdout: new PassThrough().resume(), stderr, env })
   console.log(demoCommands({ ...demo, webhook }, new Date()))
 } else {
   await import('../server.ts')

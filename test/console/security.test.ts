@@ -1,4 +1,6 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import { listRefunds } from '../../src/gateway/refunds/store.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
@@ -319,6 +321,18 @@ describe('responses', () => {
       const signed = await site.post('/refunds-create', fields, key.act)
       expect((await site.post('/refunds-create', signed.fields, key.act)).headers.location).toBe('.')
     }
+  })
+})
+
+it('ops console exits with 1 and names the settings to change, if another program listens on its port', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  onTestFinished(() => void other.close())
+  const port = String((other.address() as AddressInfo).port)
+  expect(await runOps(service.databaseUrl, ['console'], '', { CONSOLE_PORT: port })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `ops: listen EADDRINUSE: address already in use 127.0.0.1:${port}: set another CONSOLE_PORT or CONSOLE_HOST\n`,
   })
 })
 

@@ -15,7 +15,7 @@ export type Deployment = {
   /** A temporary directory, removed with all its files when the process exits. */
   directory: string
   /** The built service as it is installed, without node_modules. */
-  programs: { server: string; ops: string }
+  programs: { root: string; server: string; ops: string }
   /** Creates an empty database of the role `ROLE`. */
   createDatabase: (name: string) => Promise<DeploymentDatabase>
 }
@@ -23,6 +23,7 @@ export type Deployment = {
 export type DeploymentDatabase = {
   /** Connects `ROLE` directly to PostgreSQL, past every pooler. */
   url: string
+  superuserUrl: string
   /** Connects as superuser, because only superusers see all rows of pg_stat_activity. */
   db: Database
 }
@@ -52,7 +53,7 @@ export async function openDeployment(): Promise<Deployment> {
       const url = new URL(postgres.urlOf(name))
       url.username = ROLE
       url.password = PASSWORD
-      return { url: url.href, db: postgres.poolOf(name) }
+      return { url: url.href, superuserUrl: postgres.urlOf(name), db: postgres.poolOf(name) }
     },
   }
 }
@@ -63,7 +64,7 @@ function install(directory: string): Deployment['programs'] {
   for (const path of ['dist', 'migrations', 'package.json']) {
     cpSync(join(ROOT, path), join(directory, path), { recursive: true })
   }
-  return { server: join(directory, 'dist/server.js'), ops: join(directory, 'dist/cli/ops.js') }
+  return { root: directory, server: join(directory, 'dist/server.js'), ops: join(directory, 'dist/cli/ops.js') }
 }
 
 /** Starts the installed service and waits until it is ready; without `port`, it uses a free one. */

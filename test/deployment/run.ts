@@ -1,6 +1,6 @@
 // npm run test:deployment [-- SECTION…]: tests deployments on several machines, with real proxy and database servers,
 // in about eight minutes on this machine. Exits with 1 if a promise is broken; without sections, it runs all of them.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +8,7 @@ import { findSystemProgram } from '../support/processes.ts'
 import { progress } from '../support/workspace.ts'
 import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deployment.ts'
 import { citus, noCitus } from './sections/citus.ts'
+import { noPsql, operatorConsole } from './sections/console.ts'
 import { scaled } from './sections/scaled.ts'
 
 const noHaproxy = () =>
@@ -16,6 +17,7 @@ const noHaproxy = () =>
 /** `leftOut` returns the reason why a section cannot run on this machine, or undefined if it can. */
 const SECTIONS: Record<string, { run: Section; leftOut: () => string | undefined }> = {
   scaled: { run: scaled, leftOut: noHaproxy },
+  console: { run: operatorConsole, leftOut: noPsql },
   citus: { run: citus, leftOut: noCitus },
 }
 
@@ -59,7 +61,8 @@ async function tryDeployments(): Promise<boolean> {
   }
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   if (broken > 0) {
-    await printFaults(join(deployment.directory, INSTANCE_LOG))
+    const logFile = join(deployment.directory, INSTANCE_LOG)
+    if (existsSync(logFile)) await printFaults(logFile)
     // Prints the load, because the service rejects requests that it cannot serve in time and other programs on the
     // machine may cause that.
     console.error(`Load of the machine in the last minute: ${loadavg()[0]?.toFixed(1)} on ${cpus().length} processors`)

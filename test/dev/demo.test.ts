@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PNG } from 'pngjs'
@@ -9,6 +9,7 @@ import { demoCommands } from '../../src/dev/demo-commands.ts'
 import { ensureDemoWebhook } from '../../src/dev/demo-webhook.ts'
 import { newSigningSecret } from '../../src/gateway/webhooks/signature.ts'
 import { has, run } from '../guides/interpreters.ts'
+import { createTestConsole } from '../support/console.ts'
 import { POSTS } from '../support/openapi.ts'
 import { runOps } from '../support/ops.ts'
 import { post, STATUS, startService, type TestService } from '../support/service.ts'
@@ -31,8 +32,28 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 it('the demo reuses its keys and data on a second start', async () => {
   expect(await ensure()).toEqual(demo)
-  const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
-  expect(rows).toEqual([{ keys: 2 }])
+  const { rows } = await service.db.query(
+    'select (select count(*) from access_keys)::int as keys, (select count(*) from operator_keys)::int as operators',
+  )
+  expect(rows).toEqual([{ keys: 2, operators: 1 }])
+})
+
+it('the demo’s operator signs in to the console, and finds the demo’s order', async () => {
+  const console = await createTestConsole(service)
+  expect(await console.get('/search?q=DEMO-1')).toMatchObject({ status: 401 })
+  expect(await console.get('/search?q=DEMO-1', demo.operatorKey)).toMatchObject({
+    status: 303,
+    headers: { location: 'payments-show?order-id=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' },
+  })
+})
+
+it('the demo creates an operator’s key for a file demo.json that has none', async () => {
+  const file = join(folder, 'demo.json')
+  const stored = readFileSync(file, 'utf8')
+  onTestFinished(() => writeFileSync(file, stored))
+  writeFileSync(file, JSON.stringify({ ...demo, operatorKey: undefined }))
+  const console = await createTestConsole(service)
+  expect(await console.get('/', (await ensure()).operatorKey)).toMatchObject({ status: 200 })
 })
 
 it('the demo’s merchant has a brand, and its pay pages the logo', async () => {
@@ -91,6 +112,15 @@ it('the demo’s key may refund, and the demo’s text states that other keys ne
   const fields = { mid: demo.mid, order_id: 'DEMO-1', refund_id: 'DEMO-1-R1', note: 'One cup was cold', amount: '1' }
   const refunded = await post(service.app, '/v1/payments/refundPayment', fields, demo.merchantKey)
   expect(refunded.body).toMatchObject({ msg: 'Refund accepted' })
+})
+
+it('the demo prints the console’s address and the operator’s user name and password', () => {
+  vi.stubEnv('CONSOLE_PORT', '23002')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const { publicKey, secretKey } = demo.operatorKey
+  expect(demoCommands({ ...demo, webhook }, new Date())).toMatch(
+    new RegExp(`^ +http://localhost:23002 .* console.*\n +user name +${publicKey}\n +password +${secretKey}$`, 'm'),
+  )
 })
 
 it('the demo prints lines that fit a terminal', () => {

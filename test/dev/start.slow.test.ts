@@ -21,6 +21,7 @@ const SETTINGS = [
   'NODE_ENV',
   'HOST',
   'OPS_HOST',
+  'CONSOLE_HOST',
 ]
 
 let folder: string
@@ -43,15 +44,17 @@ describe('npm start on a busy port', () => {
   const start = (environment: Record<string, string>) =>
     run([NODE, WITH_INSTALL, 'src/dev/start.ts'], folder, { npm_lifecycle_event: 'start', ...environment })
 
-  it('npm start prints one message with the busy port and two free ports to use instead', async () => {
+  it('npm start prints one message with the busy port and three free ports to use instead', async () => {
     const port = await busyPort()
-    const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0' })
+    const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0', CONSOLE_PORT: '0' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    const [, free, freeForOps] =
-      /^Port \d+ is in use by another program. Run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
+    const [, ...free] =
+      /^Port \d+ is in use by another program. Run PORT=(\d+) OPS_PORT=(\d+) CONSOLE_PORT=(\d+) npm start\n$/.exec(
+        stderr,
+      ) ?? []
     expect(stderr).toContain(`Port ${port} is`)
-    expect(free).not.toBe(freeForOps)
-    for (const suggested of [free, freeForOps]) {
+    expect(new Set(free).size).toBe(3)
+    for (const suggested of free) {
       const server = createServer().listen(Number(suggested), '127.0.0.1')
       await once(server, 'listening')
       server.close()
@@ -59,12 +62,14 @@ describe('npm start on a busy port', () => {
   })
 
   it('npm start names the operator’s port if another process uses the operator’s port, and names the npm script that was run', async () => {
-    const [port, opsPort] = [await busyPort(), await busyPort()]
-    const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
+    const [port, opsPort, consolePort] = [await busyPort(), await busyPort(), await busyPort()]
+    const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), CONSOLE_PORT: '0', npm_lifecycle_event: 'dev' })
     expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program. Run PORT=`)
     expect(dev.stderr).toMatch(/ npm run dev\n$/)
-    const both = await start({ PORT: String(port), OPS_PORT: String(opsPort) })
-    expect(both.stderr).toContain(`Ports ${port} and ${opsPort} are in use by another program. Run PORT=`)
+    const all = await start({ PORT: String(port), OPS_PORT: String(opsPort), CONSOLE_PORT: String(consolePort) })
+    expect(all.stderr).toContain(
+      `Ports ${port}, ${opsPort} and ${consolePort} are in use by another program. Run PORT=`,
+    )
   })
 })
 

@@ -25,7 +25,8 @@ import { createTestDatabase } from '../support/database.ts'
 import { asRole, ROLE_PASSWORD } from '../support/database-url.ts'
 import { findPostgresWith } from '../support/installed-postgres.ts'
 import { openPool, startPostgresServer } from '../support/postgres-server.ts'
-import { freePort } from '../support/processes.ts'
+import { end, freePort, startReading } from '../support/processes.ts'
+import { basic } from '../support/tenants.ts'
 import { blocksOf, blockWith, ROOT } from './guides.ts'
 import { has, run } from './interpreters.ts'
 
@@ -35,7 +36,7 @@ const UNIT = deployText('upi-payments.service')
 const [PRINT_TEMPLATE = ''] = blockWith('operator', 'sh', 'EnvironmentFile=').split(' > ')
 const TEMPLATE = execFileSync('sh', ['-c', PRINT_TEMPLATE], { cwd: ROOT, encoding: 'utf8' })
 const SETTINGS = blockWith('operator', 'ini', 'NODE_ENV=production')
-const CADDYFILE = blockWith('operator', 'caddyfile')
+const CADDYFILE = blockWith('operator', 'caddyfile', '127.0.0.1:3000')
 const OPS = blockWith('operator', 'sh', 'dist/cli/ops.js "$@"')
 const URLS = Object.fromEntries(
   blocksOf('operator', '').flatMap((text) => {
@@ -102,18 +103,23 @@ describe('an installation without Docker according to the operator manual', () =
 
   /** Starts the service as the unit does, on the ports of this test. */
   function startService(port: number): Promise<{ child: ChildProcess; log: string[] }> {
-    const [, id, path = ''] = /^LoadCredential=(\S+?):(\S+)$/m.exec(UNIT) ?? []
-    expect(UNIT).toContain(`Environment=DATABASE_URL_FILE=/run/credentials/%n/${id}\n`)
-    const [, args = ''] = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(UNIT) ?? []
-    const [, file = ''] = /^EnvironmentFile=(.+)$/m.exec(UNIT) ?? []
+    const { command, environment } = asUnit(UNIT)
+    return start(command, port, environment)
+  }
+
+  /** The command of a unit, and the path of the file that systemd passes to it. */
+  function asUnit(unit: string) {
+    const [, id, path = ''] = /^LoadCredential=(\S+?):(\S+)$/m.exec(unit) ?? []
+    expect(unit).toContain(`Environment=DATABASE_URL_FILE=/run/credentials/%n/${id}\n`)
+    const [, args = ''] = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(unit) ?? []
+    const [, file = ''] = /^EnvironmentFile=(.+)$/m.exec(unit) ?? []
     const command = `cd ${folder}; exec ${process.execPath} --env-file=${inFolder(file)} ${args}`
-    return start(command, port, { DATABASE_URL_FILE: inFolder(path) })
+    return { command, environment: { DATABASE_URL_FILE: inFolder(path) } }
   }
 
   async function start(command: string, port: number, environment: Record<string, string> = {}) {
-    const { DATABASE_URL: _, ...inherited } = process.env
     const child = spawn('sh', ['-c', command], {
-      env: { ...inherited, ...environment, PORT: String(port), OPS_PORT: '0' },
+      env: { ...withoutDatabase(), ...environment, PORT: String(port), OPS_PORT: '0' },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     running.push(child)
@@ -124,9 +130,15 @@ describe('an installation without Docker according to the operator manual', () =
     return { child, log }
   }
 
+  function withoutDatabase() {
+    const { DATABASE_URL: _, ...inherited } = process.env
+    return inherited
+  }
+
   it.runIf(has('systemd-analyze', { mustHave: false })).each([
     ['upi-payments.service', UNIT],
     ['upi-payments@.service', TEMPLATE],
+    ['upi-payments-console.service', deployText('upi-payments-console.service')],
     ['upi-payments-daily.service', deployText('upi-payments-daily.service')],
     ['upi-payments-daily.timer', deployText('upi-payments-daily.timer')],
   ])('the unit %s in the operator manual has no errors according to systemd', async (name, unit) => {
@@ -167,6 +179,24 @@ describe('an installation without Docker according to the operator manual', () =
     expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  it('an installation without Docker serves the console as its unit starts it, once an operator has a key', async () => {
+    const port = await freePort()
+    const { command, environment } = asUnit(deployText('upi-payments-console.service'))
+    const settings = { ...environment, CONSOLE_PORT: String(port) }
+    const withoutKey = await run(['sh', '-c', command], folder, settings)
+    expect(withoutKey).toMatchObject({ code: 1, stderr: expect.stringContaining('ops keys create --operator') })
+
+    const create = inFolder(`${OPS}\nops keys create --operator asha --rights read --json`)
+    const { stdout } = await run(['sh', '-ec', create], folder, {})
+    const child = startReading('sh', ['-c', command], { env: { ...withoutDatabase(), ...settings } }).child
+    running.push(child)
+    const status = (headers: Record<string, string> = {}) =>
+      fetch(`http://127.0.0.1:${port}/`, { headers }).then((response) => response.status)
+    await expect.poll(() => status().catch(() => undefined), { timeout: 30_000 }).toBe(401)
+    expect(await status({ authorization: basic(JSON.parse(stdout)) })).toBe(200)
+    expect(await end(child)).toBe(0)
   })
 
   it('an installation without Docker runs every command of the daily unit', { timeout: TIMEOUT_MS }, async () => {

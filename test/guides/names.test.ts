@@ -74,6 +74,7 @@ describe.each(GUIDES)('the guide of the %s', (guide) => {
       'src/operator/monitoring/alerts.yml',
       'src/operator/deploy/haproxy.cfg',
       'src/operator/deploy/upi-payments.service',
+      'src/operator/deploy/upi-payments-console.service',
       'src/operator/deploy/upi-payments-daily.service',
       'src/operator/deploy/upi-payments-daily.timer',
       'src/operator/deploy/docker-compose.override.yml',

@@ -151,18 +151,36 @@ describe('npm start', () => {
     await ops('webhooks', 'disable', '--endpoint', id)
   })
 
+  it('npm start serves the operator console at the printed address, with the printed user name and password', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const { url, key } = demo.console
+    expect(demo.said()).toContain(`   ${url}   operator console`)
+    const status = (authorization?: string) =>
+      fetch(`${url}/`, { headers: authorization ? { authorization } : {} }).then((response) => response.status)
+    await until('the console responds', () =>
+      status().then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect([await status(), await status(basic(demo.key)), await status(basic(key))]).toEqual([401, 401, 200])
+  })
+
   it('the demo retains its webhook secret and the state of its endpoint after a restart', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const line = printedLine(demo.said())
-    const port = Number(new URL(demo.url).port) + 2
+    const port = Number(new URL(demo.url).port) + 3
     expect(line).toMatch(new RegExp(`^WEBHOOK_SECRET=whsec_\\S{44} PORT=${port} node src/dev/receive-webhooks.mjs$`))
     expect((await checkout.ops('webhooks', 'disable', '--endpoint', 'ep_demo')).code).toBe(0)
     expect(await end(demo.child)).toBe(0)
+    await expect(fetch(demo.console.url)).rejects.toThrow()
 
     const second = await checkout.start()
     const secretOf = (text: string) => /whsec_\S+/.exec(text)?.[0]
     expect(secretOf(printedLine(second.said()))).toBe(secretOf(line))
+    expect(second.console.key).toEqual(demo.console.key)
     const { stdout } = await checkout.ops('webhooks', 'list', '--json')
     const left = JSON.parse(stdout).find(({ id }: { id: string }) => id === 'ep_demo')
     expect(left).toMatchObject({ mid: second.mid, state: 'off: operator' })

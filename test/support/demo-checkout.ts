@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { cpSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { end, freePort, hasEnded, ROOT, runToEnd, startReading } from './processes.ts'
+import { end, freePorts, hasEnded, ROOT, runToEnd, startReading } from './processes.ts'
 import { CREATE, form, intentFields, STATUS } from './requests.ts'
 import { basic, type Key } from './tenants.ts'
 import { until } from './wait.ts'
@@ -27,10 +27,16 @@ export function createDemoCheckout() {
 
     /** Runs `npm start` until it has printed its commands. */
     async start(environment: Record<string, string> = {}) {
-      const port = await freePort()
+      const [port, consolePort] = await freePorts(2)
       const { child, said } = startReading(process.execPath, [WITH_INSTALL, 'src/dev/start.ts'], {
         cwd: folder,
-        env: { ...withoutSettings(), PORT: String(port), OPS_PORT: '0', ...environment },
+        env: {
+          ...withoutSettings(),
+          PORT: String(port),
+          OPS_PORT: '0',
+          CONSOLE_PORT: String(consolePort),
+          ...environment,
+        },
       })
       children.push(child)
       await until('the demo is ready', () => said().includes('Continue in a browser') || hasEnded(child), {
@@ -39,6 +45,10 @@ export function createDemoCheckout() {
       const value = (name: string) => new RegExp(`export ${name}=(\\S+)`).exec(said())?.[1] ?? ''
       const key: Key = { publicKey: value('PUBLIC_KEY'), secretKey: value('SECRET_KEY') }
       const mid = value('MID')
+      const consoleKey: Key = {
+        publicKey: /user name +(\S+)/.exec(said())?.[1] ?? '',
+        secretKey: /password +(\S+)/.exec(said())?.[1] ?? '',
+      }
       const url = `http://127.0.0.1:${port}`
       const post = (path: string, fields: Record<string, string>) =>
         fetch(url + path, {
@@ -52,6 +62,7 @@ export function createDemoCheckout() {
         url,
         mid,
         key,
+        console: { url: `http://localhost:${consolePort}`, key: consoleKey },
         said,
         async create(fields: Record<string, string> = {}) {
           const response = await post(CREATE, { ...intentFields(mid), ...fields })

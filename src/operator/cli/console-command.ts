@@ -15,7 +15,11 @@ export const consoleCommands = (commands: readonly Command[]): Command[] => [
       // Imported here, because the web server would delay the start of every other command.
       const { createConsole } = await import('../console/app.ts')
       const app = await createConsole({ commands, context, now: () => new Date(), limits: LIMITS })
-      const address = await app.listen({ host: config.consoleHost, port: config.consolePort })
+      const address = await app
+        .listen({ host: config.consoleHost, port: config.consolePort })
+        .catch(({ message }: Error) => {
+          throw new CommandError(`${message}: set another CONSOLE_PORT or CONSOLE_HOST`)
+        })
       return { screens: untilStopped(address, () => app.close()) }
     },
   }),
