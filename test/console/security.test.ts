@@ -313,6 +313,8 @@ describe('responses', () => {
     const change = { ...(await CHANGES['refunds create']?.()), by: 'meera', file: '/etc/passwd', json: 'on' }
     const { fields } = await site.post('/refunds-create', change, key.act)
     expect(JSON.parse(fields.change as string).args.join()).not.toMatch(/meera|passwd|json/)
+    const many = { all: 'on', yes: 'on', reason: 'refunded in cash' }
+    await expectRejected(400, () => site.post('/payments-resolve', many, key.act))
   })
 
   it('a change returns only to a page of the console', async () => {

@@ -43,8 +43,9 @@ export async function errorPage(error: unknown, command: Command, fields: PageFi
   const title = command.summary
   const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
   // The page of a command that requires filters begins with its empty form.
-  if (error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
-  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${form}` }
+  if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
+  const details = error.details.map((line) => html`<p>${line}</p>\n`)
+  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${details}${form}` }
 }
 
 /** Returns the page with the form of a change, filled in with `fields`. */
