@@ -3,7 +3,7 @@ import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
-import { addressOf, addressOfCell, changesOf, type OperatorView } from './view.ts'
+import { addressOf, addressOfColumn, addressOfRecord, changesOf, type OperatorView } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
@@ -73,7 +73,8 @@ export const changeLinks = (commands: readonly Command[], fields: Record<string,
 
 /** Returns the text of a cell, as a link if the cell identifies a record with a page. `flag` names the record. */
 function linked(column: string, cell: Cell | undefined, flag?: string): Html {
-  const to = typeof cell === 'string' && cell !== '' ? addressOfCell(column, cell, flag) : undefined
+  if (typeof cell !== 'string' || cell === '') return html`${cellText(cell)}`
+  const to = flag === undefined ? addressOfColumn(column, cell) : addressOfRecord(flag, cell)
   return to === undefined ? html`${cellText(cell)}` : html`<a href="${to}">${cellText(cell)}</a>`
 }
 

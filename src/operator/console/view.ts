@@ -89,13 +89,17 @@ export const changesBeside = ({ commands }: OperatorView, list: Command) =>
     return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
   })
 
-/** Returns the address of the record that a cell names, by default with the flag of its column; undefined for others. */
-export function addressOfCell(column: string, id: string, flag = flagOfColumn(column)): string | undefined {
-  const page = flag && RECORDS[flag]?.page
+/** Returns the address of the page of a record; undefined if the record has no page. */
+export function addressOfRecord(flag: string, id: string): string | undefined {
+  const page = RECORDS[flag]?.page
   return page && addressOf(page, { [flag]: id })
 }
 
-const flagOfColumn = (column: string) => RECORD_FLAGS.find((flag) => RECORDS[flag]?.column === column)
+/** Returns the address of the record that a column names; undefined if the column names no record with a page. */
+export function addressOfColumn(column: string, id: string): string | undefined {
+  const flag = RECORD_FLAGS.find((one) => RECORDS[one]?.column === column)
+  return flag && addressOfRecord(flag, id)
+}
 
 /** Returns the commands that change the record that `flag` names. */
 export const changesOf = ({ commands }: OperatorView, flag: string) =>
