@@ -123,7 +123,10 @@ export function refundTable(refunds: Refund[], views: { title?: string; empty?: 
     madeAt: createdAt,
     amount: new Money(amount, true),
   })
-  return table(columns, refunds, { ...views, cells, json: toRefundData, record: 'refund' })
+  return table(columns, refunds, {
+    ...{ ...views, cells, json: toRefundData },
+    changes: ({ ourRefundId, endedAt }) => (endedAt === null ? [{ refund: ourRefundId }] : []),
+  })
 }
 
 /** Returns those settlements with the UTR that are missing from the history of the found payment. */

@@ -4,7 +4,7 @@ import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
-import { flagsOf, needsArguments, type OperatorView, type PageFields, pageName, RECORD_FLAGS } from './view.ts'
+import { alternativesTo, flagsOf, listsOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
 
 /** The style sheet of the console. */
 export const STYLE_SHEET = COLOURS + STYLE
@@ -40,18 +40,16 @@ ${body}</main>
 `.toString()
 }
 
-const header = ({ operator, commands, here, open }: OperatorView, text = '') => html`<header>
+const header = (view: OperatorView, text = '') => html`<header>
 <a class="brand" href=".">UPI payments</a>
 <form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, orderId, refundId or exception" placeholder="UTR, order number, orderId, refundId or exception" required> <button>Search</button></form>
-<span>${operator.operator}</span>
+<span>${view.operator.operator}</span>
 </header>
 <nav aria-label="Lists"><ul>
-${commands
-  .filter((command) => !command.changes && !needsArguments(command))
-  .map(
-    ({ name }) =>
-      html`<li><a href="${pageName(name)}"${here.split('?')[0] === pageName(name) ? html` aria-current="page"` : undefined}>${inTitle(name)}${open[name] ? html` <span class="count">${toIndianDigits(open[name])}</span>` : undefined}</a></li>\n`,
-  )}</ul></nav>
+${listsOf(view).map(
+  ({ name }) =>
+    html`<li><a href="${pageName(name)}"${view.here.split('?')[0] === pageName(name) ? html` aria-current="page"` : undefined}>${inTitle(name)}${view.open[name] ? html` <span class="count">${toIndianDigits(view.open[name])}</span>` : undefined}</a></li>\n`,
+)}</ul></nav>
 `
 
 const inTitle = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
@@ -78,17 +76,21 @@ ${command.takesFile ? html`<label>File <input type="file" name="file" required><
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
 function inputs(command: Command, fields: PageFields): Html {
   const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
-  const record = command.changes ? RECORD_FLAGS.find((flag) => textOf(flag) !== '') : undefined
-  const options = new Map(optionsOf(command).map(([option, text]) => [option.replace(/^--([a-z-]+).*/, '$1'), text]))
-  return html`${flagsOf(command).map((flag) => {
+  const record = recordOf(command, fields) ?? ''
+  const excluded = alternativesTo(record, command)
+  return html`${optionsOf(command).map(([option, text]) => {
+    const [, flag = '', placeholder = ''] = /^--([a-z-]+) ?(.*)/.exec(option) ?? []
+    if (!flagsOf(command).includes(flag) || excluded.includes(flag)) return undefined
     const value = textOf(flag)
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    if (record !== undefined && RECORD_FLAGS.includes(flag)) return undefined
     return command.switches.includes(flag)
-      ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${options.get(flag)}</label>\n`
-      : html`<label>${options.get(flag)} <input name="${flag}" value="${value}"></label>\n`
+      ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${text}</label>\n`
+      : html`<label>${text} <input type="${TYPES[placeholder] ?? 'text'}" name="${flag}" value="${value}"></label>\n`
   })}`
 }
+
+/** Types of inputs by the placeholder of their value in the usage. */
+const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month' }
 
 /** Returns the form that confirms a change. `fields` are its signed fields. */
 export const confirmationForm = (command: Command, fields: Readonly<Record<string, string>>, back: string): Html =>

@@ -2,7 +2,7 @@ import { type Html, html } from '../../platform/html.ts'
 import { counted } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { RecordData, type TableData } from '../cli/data.ts'
-import { UsageError } from '../cli/errors.ts'
+import { CommandError, UsageError } from '../cli/errors.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
 import type { Today } from '../cli/read-today.ts'
@@ -14,21 +14,22 @@ import { todayPage } from './today-page.ts'
 import type { Upload } from './uploads.ts'
 import {
   addressOf,
+  changesBeside,
   commandLine,
-  needsArguments,
   type OperatorView,
   type PageFields,
   pageName,
+  recordOf,
   toArguments,
 } from './view.ts'
 
-type Shown = Omit<Page, 'view'>
+/** A page and its HTTP status, which is 200 by default. */
+type Shown = Omit<Page, 'view'> & { status?: number }
 
 /** Returns the page of a command that reads: its filters and its result. */
 export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
-  if (args.length === 0 && needsArguments(command)) return { title: command.summary, body: filters }
   const output = await view.run(command, args)
   const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
@@ -40,18 +41,36 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     const page = await todayPage(data.fields as Today, fields, view)
     return { ...page, body: html`${page.body}${same}` }
   }
-  const group = `${command.name.split(' ')[0]} `
-  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.startsWith(group))
-  const body = html`${filters}${changeLinks(imports, {}, view)}${notesOf(output)}${await renderData(data, view)}${same}`
-  return { title: command.summary, body }
+  const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
+  const links = html`<p>${changeLinks(changesBeside(view, command), {}, view)}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
+  return {
+    title: command.summary,
+    body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}`,
+  }
 }
 
-/** Returns the page with the empty form of a change. */
-export function formPage(command: Command, fields: PageFields, view: OperatorView): Shown {
-  const { page, before } = pageBefore(fields, view)
-  const named = Object.fromEntries(toArguments(command, fields).map(toField))
+/** Returns the form of a command, filled in, with the error of the command. Throws any other error. */
+export async function errorPage(
+  error: unknown,
+  command: Command,
+  fields: PageFields,
+  view: OperatorView,
+): Promise<Shown> {
+  if (!(error instanceof CommandError)) throw error
+  const title = command.summary
+  const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
+  // The page of a command that requires filters begins with its empty form.
+  if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
+  const details = error.details.map((line) => html`<p>${line}</p>\n`)
+  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${details}${form}` }
+}
+
+/** Returns the page with the form of a change, filled in with `fields`. */
+export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Shown> {
+  const { page } = pageBefore(fields, view)
+  const record = recordOf(command, fields)
   const form = changeForm(command, fields, { back: page, send: 'Continue…' })
-  return { title: command.summary, body: html`${before && fieldList(named)}${form}` }
+  return { title: command.summary, body: html`${record && fieldList({ [record]: String(fields[record]) })}${form}` }
 }
 
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
@@ -68,7 +87,9 @@ export async function confirmationPage(
   const [heading, output] = upload
     ? ['Dry run', await view.run(command, ['--dry-run', ...args], upload)]
     : ['Before the change', before && (await view.run(before.command, before.args))]
-  const figures = output && html`<h2>${heading}</h2>\n${notesOf(output)}${await renderData(output.data ?? '', view)}`
+  const figures =
+    output &&
+    html`<h2>${heading}</h2>\n${notesOf(output)}${await renderData(output.data ?? '', upload ? view : { ...view, only: fields })}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const body = html`<p>Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${fieldList({ ...file, ...Object.fromEntries(flags.map(toField)) })}${upload && figures}${confirmationForm(command, sign({ command: command.name, args, back, sha256: upload?.sha256 }), back)}${upload ? undefined : figures}${sameCommand(commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags))}`

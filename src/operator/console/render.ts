@@ -25,22 +25,27 @@ ${Object.entries(fields).map(([name, cell]) => html`<div><dt>${inWords(name)}</d
 `
 
 async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
-  const { title, empty, words, last, record } = table.views
+  const { title, empty, words, last, changes } = table.views
+  const { only } = view
+  const withLinks = changes !== undefined && only === undefined
   const lines: Html[] = []
   let isCut = false
   for await (const row of table.rows) {
+    const sets = changes?.(row as never).map((fields) => ({ fields, flag: Object.keys(fields)[0] ?? '' })) ?? []
+    if (only && changes && !sets.some(({ fields, flag }) => fields[flag] === only[flag])) continue
     isCut = lines.length === view.rows
     if (isCut) break
     const cells: Record<string, Cell | undefined> = { ...table.cells(row), ...words?.(row as never) }
-    lines.push(renderRow(table.columns, cells, record === undefined ? undefined : { flag: record, view }))
+    const links = sets.map(({ fields, flag }) => changeLinks(changesOf(view, flag), fields, view))
+    lines.push(renderRow(table, cells, withLinks ? links : undefined))
   }
-  if (lines.length === 0) return empty === undefined ? html`` : html`<p>${empty}</p>\n`
+  if (lines.length === 0) return empty === undefined || only ? html`` : html`<p>${empty}</p>\n`
   // The sums of a table that is cut would be those of its first rows.
-  if (last && !isCut) lines.push(renderRow(table.columns, last(), undefined))
-  const label = title ?? record ?? 'rows'
+  if (last && !isCut && !only) lines.push(renderRow(table, last(), withLinks ? [] : undefined))
+  const label = title ?? 'rows'
   return html`${title === undefined ? undefined : html`<h2>${title.replace(/:$/, '')}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>
-<thead><tr>${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}${record === undefined ? undefined : html`<td></td>`}</tr></thead>
+<thead><tr>${withLinks ? html`<td></td>` : undefined}${table.columns.map((column) => html`<th scope="col">${inWords(column)}</th>`)}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>
@@ -48,28 +53,28 @@ ${lines}</tbody>
 ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
 
-type RowOf = { flag: string; view: OperatorView } | undefined
-
-function renderRow(columns: readonly string[], cells: Readonly<Record<string, Cell | undefined>>, of: RowOf): Html {
-  const [first = ''] = columns
-  const id = String(cells[first])
-  return html`<tr>${columns.map((column) => {
+function renderRow({ columns, views }: TableData, cells: Partial<Record<string, Cell>>, links?: Html[][]): Html {
+  return html`<tr>${links && html`<td>${links}</td>`}${columns.map((column) => {
     const cell = cells[column]
     const isNumber = typeof cell === 'number' || cell instanceof Money
-    const address = of && column === first ? addressOfRecord(of.flag, id) : undefined
-    return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, address)}</td>`
-  })}${of && html`<td>${changeLinks(changesOf(of.view, of.flag), { [of.flag]: id }, of.view)}</td>`}</tr>\n`
+    return html`<td${isNumber ? html` class="number"` : undefined}>${linked(column, cell, views.records?.[column])}</td>`
+  })}</tr>\n`
 }
 
-/** Returns links to the forms of changes, filled in with `fields`. */
-export const changeLinks = (commands: readonly Command[], fields: Record<string, string>, { here }: OperatorView) =>
-  commands.map(
-    ({ name, summary }) => html`<a class="button" href="${addressOf(name, { ...fields, back: here })}">${summary}</a> `,
+/** Returns links to the forms of changes, filled in with `fields`. The first field names the record. */
+export const changeLinks = (commands: readonly Command[], fields: Record<string, string>, { here }: OperatorView) => {
+  const [, ...others] = Object.entries(fields)
+  const note = others.map(([flag, value]) => ` ${flag} ${value}`)
+  return commands.map(
+    ({ name, summary }) =>
+      html`<a class="button" href="${addressOf(name, { ...fields, back: here })}">${summary}${note}</a> `,
   )
+}
 
-/** Returns the text of a cell, as a link if the cell identifies a record with a page. */
-function linked(column: string, cell: Cell | undefined, address?: string): Html {
-  const to = address ?? (typeof cell === 'string' && cell !== '' ? addressOfColumn(column, cell) : undefined)
+/** Returns the text of a cell, as a link if the cell identifies a record with a page. `flag` names the record. */
+function linked(column: string, cell: Cell | undefined, flag?: string): Html {
+  if (typeof cell !== 'string' || cell === '') return html`${cellText(cell)}`
+  const to = flag === undefined ? addressOfColumn(column, cell) : addressOfRecord(flag, cell)
   return to === undefined ? html`${cellText(cell)}` : html`<a href="${to}">${cellText(cell)}</a>`
 }
 

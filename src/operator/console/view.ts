@@ -13,6 +13,8 @@ export type OperatorView = {
   open: Readonly<Record<string, number>>
   /** Largest number of rows of a table on a page. */
   rows: number
+  /** The fields of the change before which the page is shown: it omits rows of other records, and links to changes. */
+  only?: PageFields
   /** Runs a command in the operator's name. Throws a UsageError for invalid arguments, before anything is run. */
   run: (command: Command, args: string[], run?: Run) => Promise<Output>
 }
@@ -24,10 +26,10 @@ export type Run = { auditId?: string; sha256?: string | undefined }
 export type PageFields = Readonly<Record<string, unknown>>
 
 /**
- * Flags that no field sets: the operator is the one who signed in, the format is a page, a page ends, and each import
- * has a dry run.
+ * Flags that no field sets: the operator, the format and the confirmation are the console's own, a page ends, and each
+ * import has a dry run.
  */
-const OWN_FLAGS = ['by', 'csv', 'for', 'watch', 'dry-run']
+const OWN_FLAGS = ['by', 'csv', 'for', 'all', 'yes', 'watch', 'dry-run']
 
 /** The flags of a command that a form or a link may set. */
 export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))
@@ -52,16 +54,6 @@ export function toArguments(command: Command, fields: PageFields): string[] {
   })
 }
 
-/** Whether the command rejects a call without arguments. */
-export function needsArguments({ prepare }: Command): boolean {
-  try {
-    prepare([])
-    return false
-  } catch {
-    return true
-  }
-}
-
 /** Formats a command for a shell. */
 export function commandLine({ name }: Command, args: readonly string[]): string {
   const quoted = args.map((arg) => (/^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`))
@@ -69,16 +61,42 @@ export function commandLine({ name }: Command, args: readonly string[]): string 
 }
 
 /** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
-const RECORDS: Readonly<Record<string, { column: string; page?: string }>> = {
+const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
   refund: { column: 'refundId', page: 'refunds show' },
   exception: { column: 'exceptionId', page: 'payments find' },
-  import: { column: 'import' },
-  statement: { column: 'statement' },
+  payout: { page: 'reconcile' },
+  delivery: {},
+  difference: {},
+  import: {},
+  statement: {},
 }
 
-/** The flags that name the record of a change. A form that names one leaves out the others. */
-export const RECORD_FLAGS = Object.keys(RECORDS)
+const RECORD_FLAGS = Object.keys(RECORDS)
+
+/** Returns the flag with which the fields of a change name a record; undefined if they name none. */
+export const recordOf = ({ changes, flags }: Command, fields: PageFields) =>
+  RECORD_FLAGS.find((flag) => changes && flags.includes(flag) && fields[flag])
+
+/** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
+export const listsOf = ({ commands }: OperatorView) =>
+  commands.filter(({ changes, flags }) => !changes && !flags.some((flag) => RECORDS[flag]?.column))
+
+/** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
+export function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
+  const flagsIn = (text: string) => flags.filter((one) => new RegExp(`--${one}(?![\\w-])`).test(text))
+  const group = usage.match(/\([^()]*\)/g)?.find((text) => flagsIn(text).includes(flag)) ?? ''
+  const alternatives = group.split(' | ').map(flagsIn)
+  const own = alternatives.filter((one) => one.includes(flag)).flat()
+  return alternatives.flat().filter((one) => !own.includes(one))
+}
+
+/** Returns the changes in the group of a list that name no record, such as `settlements pull`. */
+export const changesBeside = ({ commands }: OperatorView, list: Command) =>
+  commands.filter(({ name, changes, flags }) => {
+    const isOfRecord = RECORD_FLAGS.some((flag) => flags.includes(flag))
+    return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
+  })
 
 /** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
