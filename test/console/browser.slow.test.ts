@@ -9,6 +9,7 @@ import { opsOn } from '../support/ops.ts'
 import { end, ROOT, startReading } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 const SAME_NUMBER = 'ORDER-17'
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -46,12 +47,13 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
 
   async function paidOrder() {
     const merchant = await newMerchant(service.db)
+    await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, new Date())
     const fields = intentFields(merchant.mid, { amount: '1500', order_id: SAME_NUMBER })
     const { orderId } = (await post(service.app, CREATE, fields, merchant.key)).body.data
     const utr = newUtr()
     await notify(service, notification(orderId, { amount: 1500, UTR: utr }))
     await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
-    return { orderId, utr }
+    return { mid: merchant.mid, orderId, utr }
   }
 
   async function expectAccessible(page: Page) {
@@ -88,8 +90,9 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
       await page.click('text=Refund ₹1,500.00')
       await page.waitForURL(/payments-show/)
       expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
-      const paths = ['payments-exceptions', 'refunds-list', 'refunds-list?mid=none', 'payments-find', 'nothing']
-      for (const path of [...paths, 'search?q=no+such+order', `search?q=${SAME_NUMBER}`]) {
+      const lists = ['payments-exceptions', 'refunds-list', 'refunds-list?mid=none', 'reconcile', 'reconcile-payouts']
+      const errors = ['payments-find', 'nothing', 'reconcile?from=2026-08-02&to=2026-08-01']
+      for (const path of [...lists, ...errors, 'search?q=no+such+order', `search?q=${SAME_NUMBER}`]) {
         await page.goto(new URL(path, address).href)
         await expectAccessible(page)
       }
@@ -122,6 +125,29 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
       expect(last).toMatchObject({ file: 'day.csv', inserted: 1, undoneBy: 'asha' })
     },
   )
+
+  it('an operator resolves an exception and redelivers a webhook from their rows, and the audit has both', async () => {
+    const { mid, orderId } = await paidOrder()
+    const page = await signIn('light', 1280)
+    await page.goto(new URL(`payments-exceptions?mid=${mid}`, address).href)
+    await page.click('a[href^="payments-resolve"]')
+    await page.fill('.change [name=reason]', 'refunded in cash')
+    await page.click('.change button')
+    await page.click('.change button')
+    await page.waitForURL(/payments-exceptions/)
+    await page.goto(new URL(`webhooks-deliveries?mid=${mid}&since=2020-01-01T00:00:00Z`, address).href)
+    await page.click('a[href^="webhooks-resend"]')
+    await page.click('.change button')
+    await page.click('.change button')
+    await page.waitForURL(/webhooks-deliveries/)
+    expect((await json('payments', 'show', '--order-id', orderId)).exceptions).toMatchObject([
+      { resolution: 'refunded in cash', resolvedBy: 'asha' },
+    ])
+    expect((await json('audit')).slice(-2)).toMatchObject([
+      { person: 'asha', command: 'payments resolve', outcome: 'done' },
+      { person: 'asha', command: 'webhooks resend', outcome: 'done' },
+    ])
+  })
 
   it('ops console exits with 0 on SIGTERM', async () => {
     expect(await end(running.child)).toBe(0)

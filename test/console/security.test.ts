@@ -4,65 +4,131 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
+import { listRefunds } from '../../src/gateway/refunds/store.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { pageName } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
+import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { serveRecon } from '../support/cashfree-recon.ts'
 import { createTestConsole, newOperatorKey, SAME_ORIGIN, type TestConsole } from '../support/console.ts'
-import { runOps } from '../support/ops.ts'
+import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
+import { opsOn, runOps } from '../support/ops.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
-import { basic, type Key, LIST, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { basic, type Key, LIST, newMerchant, post, type TestService } from '../support/service.ts'
+import { startServiceBeside } from '../support/service-with-bank.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 let service: TestService
+let bank: FakeCashfree
 let site: TestConsole
 let now = new Date()
 const key: Record<'act' | 'read' | 'expired' | 'revoked', Key> = {} as never
 
-/** The state of which a rejected request must change nothing. */
+/** The state of which a rejected request must change nothing: a paid order of a new merchant. */
+let merchant: Awaited<ReturnType<typeof newMerchant>>
 let orderId: string
-let mid: string
-/** The number of an import of settlements and of an import of a bank statement. */
-let importId: number
 const folder = mkdtempSync(join(tmpdir(), 'console-test-'))
 
+const { json } = opsOn(() => service.databaseUrl)
+const statements = bankOn(() => service.databaseUrl)
+
 beforeAll(async () => {
-  service = await startService()
+  ;({ service, bank } = await startServiceBeside(CASHFREE))
+  service.clock.set(new Date().toISOString())
+  serveRecon(bank, { data: [] })
+  const { apiUrl, clientId } = cashfreeSettings(bank)
+  const secret = { CASHFREE_CLIENT_SECRET: CASHFREE_SECRETS.join() }
+  const settings = { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID: clientId, ...secret }
   vi.stubEnv('TMPDIR', folder)
-  site = await createTestConsole(service, () => now)
+  site = await createTestConsole(service, () => now, settings)
+  await statements.layout('bank', 'day=Date', 'reference=Text', 'amount=Amount')
   key.act = await newOperatorKey(service.db)
   key.read = await newOperatorKey(service.db, ['read'])
   key.expired = await newOperatorKey(service.db, undefined, { expiresOn: '2026-01-01' })
   key.revoked = await newOperatorKey(service.db)
   await runOps(service.databaseUrl, ['keys', 'revoke', '--public-key', key.revoked.publicKey])
-  const columns = ['day=Date', 'reference=Narration', 'debit=Debit', 'credit=Credit', 'balance=Balance']
-  const layout = ['statements', 'layout', 'add', '--name', 'bank', '--date', 'dd/mm/yyyy']
-  await runOps(service.databaseUrl, [...layout, ...columns.map((column) => `--column=${column}`)])
 })
 beforeEach(async () => {
   now = new Date()
-  ;({ mid } = await newMerchant(service.db))
-  importId = await storeImports()
-  orderId = await storePaidOrder(service.db, { mid, utr: newUtr(), paidAt: new Date() })
+  merchant = await newMerchant(service.db)
+  orderId = await storePaidOrder(service.db, { mid: merchant.mid, utr: newUtr(), paidAt: new Date() })
 })
 
-/** The fields of a valid change for each command that the console offers. A new command needs an entry. */
-const CHANGES: Record<string, () => Record<string, string | File>> = {
-  'refunds create': () => ({ 'order-id': orderId, amount: '80', note: 'One cup was cold' }),
-  'settlements import': () => ({ file: new File([settlementsOf(mid)], 'day.csv') }),
-  'settlements undo': () => ({ import: String(importId) }),
-  'statements import': () => ({ file: new File([STATEMENT], 'bank.csv'), layout: 'bank', mid, ...STATEMENT_DAYS }),
-  'statements undo': () => ({ statement: String(importId) }),
+type Fields = Record<string, string | File>
+
+/**
+ * Creates the state in which each change that the console offers succeeds, and returns its fields. A new command needs
+ * an entry.
+ */
+const CHANGES: Record<string, () => Promise<Fields>> = {
+  'payments confirm': async () => ({
+    ...{ 'order-id': await createOrder(service, merchant), utr: newUtr(), amount: '200' },
+  }),
+  'payments enquire': async () => ({ 'order-id': await createOrder(service, await newCashfreeMerchant(service)) }),
+  async 'payments resolve'() {
+    await reportPayment(service, orderId, { UTR: newUtr() })
+    const [{ id }] = await json('payments', 'exceptions', '--mid', merchant.mid)
+    return { exception: id, reason: 'refunded in cash' }
+  },
+  'refunds create': async () => ({ 'order-id': orderId, amount: '80', note: 'One cup was cold' }),
+  async 'refunds retry'() {
+    const refund = await newRefund()
+    await service.db.query(`update refunds set acquirer = 'setu' where our_refund_id = $1`, [refund])
+    const [stored] = await listRefunds(service.db, { ourRefundId: refund })
+    if (!stored) throw new Error('the refund is not stored')
+    await saveRefundException(service.db, 'refund unsure', stored, { source: 'enquiry', now: new Date() })
+    return { refund }
+  },
+  'refunds done': async () => ({ refund: await newRefund(), reference: 'ARN1' }),
+  'refunds fail': async () => ({ refund: await newRefund(), reason: 'the account is closed' }),
+  async 'webhooks resend'() {
+    await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, new Date())
+    await reportPayment(service, await createOrder(service, merchant))
+    const [{ id }] = await json('webhooks', 'deliveries', '--mid', merchant.mid)
+    return { delivery: id }
+  },
+  'settlements import': async () => ({ file: new File([settlementsOf(merchant.mid)], 'day.csv') }),
+  'settlements undo': async () => ({ import: String(await storeImports()) }),
+  'settlements pull': async () => ({ acquirer: 'cashfree', from: '2026-01-14', to: '2026-01-15' }),
+  'statements import': async () => ({
+    ...{ file: new File([STATEMENT], 'bank.csv'), layout: 'bank', mid: merchant.mid, ...STATEMENT_DAYS },
+  }),
+  'statements undo': async () => ({ statement: String(await storeImports()) }),
+  async 'statements match'() {
+    const payout = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
+    await statements.addPayout(merchant.mid, payout)
+    const imported = await statements.ops(importArgs(merchant.mid, 'bank'), 'Date,Text,Amount\n05/08/2026,NEFT,1004\n')
+    const [, statement = ''] = /^Bank statement (\d+)/.exec(imported.stdout) ?? []
+    return { payout: payout.reference, statement, line: '2', reason: 'the bank printed no reference' }
+  },
+  async 'reconcile resolve'() {
+    const paidAt = new Date(Date.now() - 10 * 24 * 60 * 60_000)
+    await storePaidOrder(service.db, { mid: merchant.mid, utr: newUtr(), paidAt })
+    const { differences } = await json('reconcile', 'differences', '--mid', merchant.mid)
+    return { difference: differences[0].id, reason: 'paid by cheque' }
+  },
 }
+
+async function newRefund(): Promise<string> {
+  const { refundId } = await json('refunds', 'create', '--order-id', orderId, '--amount', '80', '--note', 'One cup')
+  return refundId
+}
+
 const OFFERED = COMMANDS.filter(({ console }) => console !== undefined)
 const ACTS = OFFERED.filter(({ console }) => console === 'act').map(({ name }) => [name, `/${pageName(name)}`] as const)
 
 const ONLY_ON_THE_COMMAND_LINE =
-  /^(keys|merchants|partners|accounts|webhooks (?!deliveries|resend|list)|(settlements|statements|payments) layout|bank-holidays|payments forget|migrate|database|console)/
+  /^(keys|(merchants|partners) (?!list$)|accounts|webhooks (?!(deliveries|resend|list)$)|(settlements|statements|payments) layout|bank-holidays|payments forget|migrate|database|console)/
 
 const settlementsOf = (merchant: string) =>
   `mid,amount,utr,bank_reference_number,status,initiation_date\n${merchant},10,${newUtr()},B1,SUCCESS,2026-10-05 10:00:00\n`
-const STATEMENT = 'Date,Narration,Debit,Credit,Balance\n05/10/2026,NEFT-YESIG63220270133,,10.00,20.00\n'
+const STATEMENT = 'Date,Text,Amount\n05/10/2026,NEFT-YESIG63220270133,10.00\n'
 const STATEMENT_DAYS = { from: '2026-10-01', to: '2026-10-31' }
 
+/** Stores an import of settlements and one of a bank statement. Returns the number of both. */
 async function storeImports(): Promise<number> {
   const { rows } = await service.db.query<{ number: number }>(
     `select greatest((select max(import_id) from settlement_imports), (select max(import_id) from statement_imports), 0) + 1 as number`,
@@ -120,12 +186,17 @@ describe('the commands that the console offers', () => {
 })
 
 describe.each(ACTS)('a change by %s', (name, path) => {
-  const fields = () => CHANGES[name]?.() ?? {}
-  const confirm = async (sender = key.act) => (await site.post(path, fields(), sender)).fields
+  let fields: Fields
+  beforeEach(async () => {
+    fields = (await CHANGES[name]?.()) ?? {}
+    // The commands of the console run after those that created the state.
+    now = new Date()
+  })
+  const confirm = async (sender = key.act) => (await site.post(path, fields, sender)).fields
 
   it('a change is made once the operator confirms it, and not by the form before', async () => {
     const before = await changesStored()
-    const first = await site.post(path, fields(), key.act)
+    const first = await site.post(path, fields, key.act)
     expect(first.status).toBe(200)
     expect(await changesStored()).toEqual(before)
     expect((await site.post(path, first.fields, key.act)).status).toBe(303)
@@ -145,30 +216,31 @@ describe.each(ACTS)('a change by %s', (name, path) => {
     ['a program without these headers', {}],
   ])('a POST from %s changes nothing', async (_name, headers) => {
     const signed = await confirm()
-    await expectRejected(403, () => site.post(path, fields(), key.act, headers as Record<string, string>))
+    await expectRejected(403, () => site.post(path, fields, key.act, headers as Record<string, string>))
     await expectRejected(403, () => site.post(path, signed, key.act, headers as Record<string, string>))
   })
 
   it('a POST from the same origin is accepted by either header', async () => {
     for (const headers of [SAME_ORIGIN, { origin: 'https://localhost:3002' }, { 'sec-fetch-site': 'same-origin' }]) {
-      expect((await site.post(path, fields(), key.act, headers)).status).toBe(200)
+      expect((await site.post(path, fields, key.act, headers)).status).toBe(200)
     }
   })
 
   it('a POST without a key, or with a wrong, expired or revoked key, or a key of a merchant, changes nothing', async () => {
-    const signed = await confirm()
+    // A console of its own, because other tests have used up a part of the limit of wrong secrets and unknown keys.
+    const own = await createTestConsole(service)
+    const signed = (await own.post(path, fields, key.act)).fields
     const wrong = { ...key.act, secretKey: key.read.secretKey }
-    const merchant = (await newMerchant(service.db)).key
-    for (const sender of [undefined, wrong, key.expired, key.revoked, merchant]) {
-      await expectRejected(401, () => site.post(path, fields(), sender))
-      await expectRejected(401, () => site.post(path, signed, sender))
+    for (const sender of [undefined, wrong, key.expired, key.revoked, merchant.key]) {
+      await expectRejected(401, () => own.post(path, fields, sender))
+      await expectRejected(401, () => own.post(path, signed, sender))
     }
   })
 
   it('a POST with a key that has the right read only changes nothing', async () => {
     const signed = await confirm()
     await expectRejected(403, () => site.get(path, key.read))
-    await expectRejected(403, () => site.post(path, fields(), key.read))
+    await expectRejected(403, () => site.post(path, fields, key.read))
     await expectRejected(403, () => site.post(path, signed, key.read))
   })
 
@@ -217,10 +289,9 @@ describe.each(ACTS)('a change by %s', (name, path) => {
   it('a GET changes nothing', async () => {
     const signed = await confirm()
     const before = await changesStored()
-    for (const query of [fields(), signed]) {
-      expect((await site.get(`${path}?${new URLSearchParams(query as Record<string, string>)}`, key.act)).status).toBe(
-        200,
-      )
+    for (const query of [fields, signed]) {
+      const { status } = await site.get(`${path}?${new URLSearchParams(query as Record<string, string>)}`, key.act)
+      expect(status).toBe(200)
     }
     expect(await changesStored()).toEqual(before)
   })
@@ -279,9 +350,11 @@ describe('responses', () => {
     expect(body).not.toContain('<script>')
     const shown = await site.get(`/payments-show?order-id=${orderId}&by=meera&json=on&csv=on&file=/etc/passwd`, key.act)
     expect(shown.status).toBe(200)
-    const change = { ...CHANGES['refunds create']?.(), by: 'meera', file: '/etc/passwd', json: 'on' }
+    const change = { ...(await CHANGES['refunds create']?.()), by: 'meera', file: '/etc/passwd', json: 'on' }
     const { fields } = await site.post('/refunds-create', change, key.act)
     expect(JSON.parse(fields.change as string).args.join()).not.toMatch(/meera|passwd|json/)
+    const many = { all: 'on', yes: 'on', reason: 'refunded in cash' }
+    await expectRejected(400, () => site.post('/payments-resolve', many, key.act))
   })
 
   it('a change returns only to a page of the console', async () => {

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
+import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
-import { bankOn, importArgs, newReference } from './bank.ts'
 
 let db: Database
 let url: string

@@ -17,6 +17,7 @@ export const auditCommands = [
       .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
       .extend({ mid: identifier.optional() })
       .refine(({ since, until, month }) => !month || !(since || until), 'give either --month, or --since and --until'),
+    console: 'read',
     async run({ since, until, month, mid }, { db }) {
       const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
       const entries = await createAudit(db).list({ since: first, until: end, mid })

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { isOpenPayout, listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
+import { type ArrivedPayout, isOpenPayout, listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { journalOf } from '../../books/reconciliation/journal.ts'
@@ -29,6 +29,17 @@ async function* openOnly(payouts: ReturnType<typeof listArrivals>) {
   for await (const payout of payouts) if (isOpenPayout(payout)) yield payout
 }
 
+/** Returns the flags that match a payout with a credit of its amount, or with any credit, and that resolve the payout. */
+function changesOfPayout({ bankReference: payout, arrival, statement, differenceId, resolution }: ArrivedPayout) {
+  if (resolution !== null) return []
+  const credits = arrival === 'perhaps' ? [...(statement ?? '').matchAll(/(\d+) line (\d+)/g)] : []
+  return [
+    ...credits.map(([, statement = '', line = '']) => ({ payout, statement, line })),
+    ...(arrival === 'not arrived' ? [{ payout }] : []),
+    ...(differenceId === null ? [] : [{ difference: differenceId }]),
+  ]
+}
+
 export const bookCommands = [
   command('reconcile payouts', 'List payouts and whether they were received', {
     usage: `[${DAYS_USAGE}] [--mid MID] [--open] [--csv]`,
@@ -38,6 +49,7 @@ export const bookCommands = [
       requireDays[1],
     ),
     csv: true,
+    console: 'read',
     async run({ open, ...typed }, context) {
       const requested = await filterOf(hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }, context)
       const payouts = listArrivals(context.db, requested)
@@ -45,6 +57,8 @@ export const bookCommands = [
         'day, mid, account, bankReference, rows, Σgross, Σfee, Σtax, Σdeductions, Σnet, arrival, arrivedOn, ₹credited, ₹difference, statement, differenceId, resolution'
       return summed('payouts', columns, open ? openOnly(payouts) : payouts, {
         words: ({ arrival }) => ({ arrival: receivedText(arrival) }),
+        records: { bankReference: 'payout' },
+        changes: changesOfPayout,
       })
     },
   }),
@@ -53,6 +67,7 @@ export const bookCommands = [
     usage: `(${DAYS_USAGE}) [--mid MID] [--csv]`,
     schema: OfDays,
     csv: true,
+    console: 'read',
     async run(typed, context) {
       const columns = 'mid, day, settlementUtr, utr, orderId, Σgross, Σfee, Σtax, Σallowed, Σexcess'
       return summed('fees', columns, listExcessFees(context.db, await filterOf(typed, context)))
@@ -63,6 +78,7 @@ export const bookCommands = [
     usage: `(${DAYS_USAGE}) [--mid MID] [--csv [--for excel]]`,
     schema: OfDays,
     csv: 'plain',
+    console: 'read',
     async run(typed, context) {
       const rows = journalOf(context.db, await filterOf(typed, context))
       return summed('postings', 'date, voucher, mid, ledger, Σdebit, Σcredit', rows)
@@ -73,6 +89,7 @@ export const bookCommands = [
     usage: `--mid MID (${DAYS_USAGE}) [--csv [--for excel]]`,
     schema: OfDays.safeExtend({ mid: identifier }),
     csv: 'plain',
+    console: 'read',
     async run({ mid, ...typed }, context) {
       const rows = await statementOf(context.db, { ...(await filterOf({ ...typed, mid }, context)), mid })
       const lines = table('day, kind, orderId, merchantOrderId, reference, ₹amount, ₹balance', rows)

@@ -69,8 +69,10 @@ type Views<R, C extends string> = {
   json?: (row: R) => object
   /** Cells whose text output differs from their CSV output. */
   words?: (row: R) => Partial<Row<C>>
-  /** The flag, such as `exception`, with which commands name the record in the first column. */
-  record?: string
+  /** The flags, by column, with which commands name the records whose identifiers these columns contain. */
+  records?: Partial<Record<Names<C>, string>>
+  /** Returns flags with values, such as `{ exception: id }`, for the commands that can still change the row. */
+  changes?: (row: R) => Record<string, string>[]
   /** Formats a row as one line of text, for tables that are too wide for a terminal. */
   line?: (row: R) => string
   /** Returns the last row of the text output, such as a total. The writer calls this function after all other rows. */

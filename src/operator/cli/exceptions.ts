@@ -55,6 +55,7 @@ export const exceptionCommands = [
             : !all && [kind, mid, acquirer, from, to, month].every((filter) => filter === undefined),
         'give either --exception, or --all with filters',
       ),
+    console: 'act',
     run: ({ exception, all: _, reason, yes, ...filters }, context) =>
       exception === undefined ? resolveAll(filters, { reason, yes }, context) : resolveOne(exception, reason, context),
   }),
@@ -123,7 +124,10 @@ export function exceptionTable(
     note: exception.note ?? bodyLine(exception.body),
     nextStep: exception.resolution === null ? NEXT_STEPS[exception.kind] : null,
   })
-  return table(columns, exceptions, { ...views, cells, record: 'exception' })
+  return table(columns, exceptions, {
+    ...{ ...views, cells, records: { id: 'exception' } },
+    changes: ({ id, resolution }) => (resolution === null ? [{ exception: id }] : []),
+  })
 }
 
 /** Returns the first 60 characters of an unreadable body. `--json` prints the whole stored body. */

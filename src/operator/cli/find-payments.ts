@@ -123,7 +123,10 @@ export function refundTable(refunds: Refund[], views: { title?: string; empty?: 
     madeAt: createdAt,
     amount: new Money(amount, true),
   })
-  return table(columns, refunds, { ...views, cells, json: toRefundData, record: 'refund' })
+  return table(columns, refunds, {
+    ...{ ...views, cells, json: toRefundData },
+    changes: ({ ourRefundId, endedAt }) => (endedAt === null ? [{ refund: ourRefundId }] : []),
+  })
 }
 
 /** Returns those settlements with the UTR that are missing from the history of the found payment. */
@@ -153,7 +156,10 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   steps: table('at, by, what', stepsOf(history, now)),
 })
 
-const DELIVERIES = { title: 'Webhook deliveries', record: 'delivery' }
+const DELIVERIES = {
+  title: 'Webhook deliveries',
+  changes: ({ id }: { id: string }) => [{ delivery: id }],
+}
 
 /** The amounts of an order. Refunds of a duplicate payment are not included. */
 function moneyOf({ amount, utr, refunds, refundable }: PaymentHistory) {

@@ -48,6 +48,7 @@ export const merchantCommands = [
   }),
 
   command('merchants list', 'List merchants, their settings and warnings', {
+    console: 'read',
     async run(_, { db }) {
       const more = await readMore(db)
       const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))

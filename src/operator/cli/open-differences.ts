@@ -27,6 +27,7 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): R
   let above = ''
   const differences = table(COLUMNS, rows(), {
     cells: ({ id, ...one }) => ({ ...one, differenceId: id }),
+    changes: ({ id }) => [{ difference: id }],
     json: (one) => ({ ...one, paid: rupees(one.paid), settled: rupees(one.settled) }),
     line(one) {
       const heading = one.mid === above ? '' : `${one.mid}\n`

@@ -16,6 +16,7 @@ export const partnerCommands = [
   }),
 
   command('partners list', 'List partners and their merchants', {
+    console: 'read',
     async run(_, { db }) {
       return table('pid, name, createdAt, mids', await createPartners(db).list(), 'No partners.')
     },

@@ -55,6 +55,7 @@ export const paymentCommands = [
       note: text(255).optional(),
       double: z.boolean().default(false),
     }),
+    console: 'act',
     // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { utr: (typed) => pastedUtr.parse(typed) },
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
@@ -92,6 +93,7 @@ export const paymentCommands = [
   changingCommand('payments enquire', 'Check an order’s status at its acquirer', {
     usage: '--order-id ID',
     schema: z.object({ orderId: ourOrderId }),
+    console: 'act',
     async run({ orderId }, context) {
       const { db, now } = context
       const { acquirer } = await findOrder(db, orderId)

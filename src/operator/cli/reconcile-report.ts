@@ -44,8 +44,10 @@ export function reportOf(books: AsyncIterable<MerchantBook | End>, period: Days)
 }
 
 function merchantData({ mid, form, changed, total, ...book }: MerchantBook): RecordData {
-  const columns = 'day, kind, id, orderId, merchantOrderId, utr, settlementUtr, ₹paid, ₹settled, ₹owed, cause'
+  const columns = 'day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, ₹paid, ₹settled, ₹owed, cause'
   const differences = table(columns, book.discrepancies, {
+    cells: ({ id, ...one }) => ({ ...one, differenceId: id, cause: causeOf(one) }),
+    changes: ({ id, resolution }) => (resolution === null ? [{ difference: id }] : []),
     line: (one) => indented(discrepancyText(one)),
     json: ({ mid, ...one }) => one,
   })

@@ -54,6 +54,7 @@ export const reconcileCommands = [
     usage: `(${DAYS_USAGE} | --payout UTR|REFERENCE) [--as-of DAY] [--mid MID | --pid PID] [--csv]`,
     schema: Report,
     csv: true,
+    console: 'read',
     async run({ from, to, month, asOf, payout, ...merchants }, { db, now }) {
       const { mid, pid } = merchants
       await requireMerchant(db, mid)
@@ -74,6 +75,7 @@ export const reconcileCommands = [
       reason: text(255),
       as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
     }),
+    console: 'act',
     async run({ difference: id, reason, as }, { db, change, now, person }) {
       const found = (await findDiscrepancy(db, id, now)) ?? (await findShortPayout(db, id, now))
       if (!found)
@@ -103,6 +105,7 @@ export const reconcileCommands = [
       mid: identifier.optional(),
     }),
     csv: true,
+    console: 'read',
     async run({ olderThan, mid }, { db, now }) {
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
@@ -118,6 +121,7 @@ export const reconcileCommands = [
       .superRefine(inOrder)
       .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give --from and --to together'),
     csv: true,
+    console: 'read',
     async run({ mid, ...typed }, { db }) {
       await requireMerchant(db, mid)
       const { from, to } = daysOf(typed)

@@ -77,6 +77,7 @@ export const refundCommands = [
     usage: '--refund ID',
     note: 'Check with the bank first: run this command only if the bank has not carried out the refund.',
     schema: Which,
+    console: 'act',
     async run({ refund: id }, { db, now }) {
       const refund = await findRefund(db, id)
       rejectFinal(refund)
@@ -92,6 +93,7 @@ export const refundCommands = [
   changingCommand('refunds done', 'Mark a refund as carried out by the bank', {
     usage: '--refund ID --reference RRN',
     schema: Which.extend({ reference: pastedUtr }),
+    console: 'act',
     // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { reference: (typed) => pastedUtr.parse(typed) },
     run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
@@ -100,6 +102,7 @@ export const refundCommands = [
   changingCommand('refunds fail', 'Mark a refund as failed', {
     usage: '--refund ID --reason TEXT',
     schema: Which.extend({ reason: text(REASON_CHARACTERS) }),
+    console: 'act',
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
   }),
 ]

@@ -82,6 +82,7 @@ export const settlementCommands = [
       })
       .superRefine(inOrder)
       .refine(...requireDays),
+    console: 'act',
     async run({ acquirer, account, ...typed }, context) {
       const { from, to } = daysOf(typed) as Days
       const { db, now, sleep, terminal } = context
@@ -114,7 +115,7 @@ export const settlementCommands = [
     async run(_, { db }) {
       return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
         empty: 'No settlement imports.',
-        record: 'import',
+        changes: ({ importId, undoneAt }) => (undoneAt ? [] : [{ import: String(importId) }]),
         json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),
         cells: ({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
           ...one,

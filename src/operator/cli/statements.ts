@@ -80,7 +80,7 @@ export const statementCommands = [
     async run(_, { db }) {
       return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
         empty: 'No bank statements.',
-        record: 'statement',
+        changes: ({ importId, undoneAt }) => (undoneAt ? [] : [{ statement: String(importId) }]),
         json: ({ importId, ...one }) => ({ statement: importId, ...one }),
         cells: ({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
           ...one,
@@ -104,6 +104,7 @@ export const statementCommands = [
         force: z.literal(true).optional(),
       })
       .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give either --payout or --none'),
+    console: 'act',
     async run({ payout, statement, line, force }, { client, now }) {
       const place = { importId: statement, line }
       const credit = await lockCredit(client, place)

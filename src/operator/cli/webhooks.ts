@@ -78,6 +78,7 @@ export const webhookCommands = [
   command('webhooks list', 'List webhook endpoints and their backlog', {
     usage: '[--mid MID]',
     schema: z.object({ mid: identifier.optional() }),
+    console: 'read',
     async run({ mid }, { db, now }) {
       const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
       const columns = 'id, mid, url, label, state, waiting, behindSeconds, createdAt'
@@ -134,12 +135,13 @@ export const webhookCommands = [
     usage: '--mid MID [--failed] [--since TIME]',
     note: 'Without --since, the list covers the last 24 hours.',
     schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
+    console: 'read',
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
       const empty = `No ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}.`
       const columns = 'id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer'
-      return table(columns, deliveries, empty)
+      return table(columns, deliveries, { empty, changes: ({ id }) => [{ delivery: id }] })
     },
   }),
 
@@ -158,6 +160,7 @@ export const webhookCommands = [
           delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
         'give either --delivery, or --mid and --since',
       ),
+    console: 'act',
     async run({ delivery, mid = '', since, until }, { client, now }) {
       const endpoints = createEndpoints(client)
       const resent = delivery

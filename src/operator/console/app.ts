@@ -12,15 +12,15 @@ import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
-import { printNote, type Terminal, toOutput } from '../cli/output.ts'
+import { print, printNote, type Terminal, toOutput } from '../cli/output.ts'
 import { createOverview } from '../monitoring/overview.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, formPage, readPage, search } from './pages.ts'
+import { confirmationPage, errorPage, formPage, readPage, search } from './pages.ts'
 import { createUploads } from './uploads.ts'
-import { addressOf, type OperatorView, type PageFields, pageName, type Run } from './view.ts'
+import { addressOf, type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -73,9 +73,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     { auditId = randomUUID(), sha256 }: Run = {},
   ) => {
     const prepared = command.prepare(args)
-    const stdin = sha256 === undefined ? Readable.from([]) : await uploads.open(person, sha256)
-    const given = { ...context, ...unattended(stdin), now: now(), person, auditId }
-    return toOutput(await prepared.run(given).finally(() => stdin.destroy()))
+    const file = sha256 === undefined ? undefined : await uploads.open(person, sha256)
+    const given = { ...context, ...unattended(file), now: now(), person, auditId }
+    return toOutput(await prepared.run(given).finally(() => file?.destroy()))
   }
   // Every open page of today reloads itself, so all operators share one run of the command.
   const runStartPage = cached(
@@ -116,18 +116,21 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
-    const page = await confirmationPage(command, form, view, (pending) =>
+    const shown = await confirmationPage(command, form, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
-    )
-    return pageOf({ ...page, view })
+    ).catch((error) => errorPage(error, command, form.fields, view))
+    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
   })
   return app
 
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
-    const page = await (command.changes ? formPage : readPage)(command, request.query as PageFields, view)
-    if (page.refreshSeconds !== undefined) reply.header('refresh', page.refreshSeconds)
-    return pageOf({ ...page, view })
+    const fields = request.query as PageFields
+    if (fields.csv === 'on' && command.flags.includes('csv')) return sendCsv(command, fields, view, reply)
+    const page = command.changes ? formPage : readPage
+    const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
+    if (shown.refreshSeconds !== undefined) reply.header('refresh', shown.refreshSeconds)
+    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
@@ -143,6 +146,18 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (!view?.commands.includes(command)) throw rejected(403, LACKS_ACT)
     return { command, view }
   }
+}
+
+/** Sends all rows of a command as CSV for spreadsheets. */
+async function sendCsv(command: Command, fields: PageFields, view: OperatorView, reply: FastifyReply) {
+  const output = await view.run(command, toArguments(command, fields))
+  const stdout = new PassThrough()
+  print({ ...unattended().terminal, stdout }, output, 'excel').then(
+    () => stdout.end(),
+    (error) => stdout.destroy(error),
+  )
+  const disposition = `attachment; filename="${pageName(command.name)}.csv"`
+  return reply.type('text/csv; charset=utf-8').header('content-disposition', disposition).send(stdout)
 }
 
 /** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */
@@ -207,7 +222,7 @@ function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequ
 }
 
 /** The terminal of a command that neither asks the operator nor prints to the console's own terminal. */
-function unattended(stdin: Terminal['stdin']): Pick<Context, 'terminal' | 'asJson'> {
+function unattended(stdin: Terminal['stdin'] = Readable.from([])): Pick<Context, 'terminal' | 'asJson'> {
   const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
   return { terminal: { stdin, stdout, stderr }, asJson: false }
 }

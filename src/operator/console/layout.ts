@@ -29,6 +29,8 @@ export type Page = {
   view?: OperatorView | undefined
   text?: string
   refreshSeconds?: number
+  /** The HTTP status, which is 200 by default. */
+  status?: number
 }
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */

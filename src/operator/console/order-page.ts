@@ -24,7 +24,7 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
   const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
   const body = html`<p class="quiet">${merchantOrderId} · ${mid} · ${toIstTime(createdAt)}</p>
-<p class="actions">${changeLinks('order-id', order, view, orderId)}${newest && changeLinks('delivery', newest, view)}</p>
+<p class="actions">${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
 <div class="columns">
 <div>${warnings(order.exceptions, view)}</div>
 <div>
@@ -63,5 +63,5 @@ const warnings = (exceptions: TableData, view: OperatorView): Html[] =>
       const { kind, amount, utr, receivedAt } = exception
       return html`<section class="card warning"><p><strong>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</strong> · open ${ageText(receivedAt, view.now)}</p>
 <p>${cellText(cells.nextStep)}${utr === '' ? undefined : html` UTR <span class="id">${utr}</span>`}</p>
-<p class="actions">${changeLinks('exception', cells, view)}</p></section>\n`
+<p class="actions">${changeLinks({ exception: exception.id }, cells, view)}</p></section>\n`
     })

@@ -4,7 +4,7 @@ import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, type TableData } from '../cli/data.ts'
-import { UsageError } from '../cli/errors.ts'
+import { CommandError, UsageError } from '../cli/errors.ts'
 import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
 import type { Today } from '../cli/read-today.ts'
@@ -16,9 +16,9 @@ import { todayPage } from './today-page.ts'
 import type { Upload } from './uploads.ts'
 import {
   addressOf,
+  changesBeside,
   commandLine,
   isRefund,
-  needsArguments,
   type OperatorView,
   type PageFields,
   pageName,
@@ -32,7 +32,6 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
   const title = command.summary
-  if (args.length === 0 && needsArguments(command)) return { title, body: filters, view }
   const output = await view.run(command, args)
   const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
@@ -43,16 +42,33 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     const page = await todayPage(data.fields as Today, fields, view)
     return { ...page, body: html`${page.body}${same}` }
   }
-  const group = `${command.name.split(' ')[0]} `
-  const imports = view.commands.filter(({ name, takesFile }) => takesFile && name.startsWith(group))
-  const links = html`<p class="actions">${imports.map((one) => changeLink(one, {}, view))}</p>\n`
+  const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
+  const changes = changesBeside(view, command).map((one) => changeLink(one, {}, view))
+  const links = html`<p class="actions">${changes}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
   return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}`, view }
+}
+
+/** Returns the form of a command, filled in, with the error of the command. Throws any other error. */
+export async function errorPage(
+  error: unknown,
+  command: Command,
+  fields: PageFields,
+  view: OperatorView,
+): Promise<Page> {
+  if (!(error instanceof CommandError)) throw error
+  const title = command.summary
+  const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
+  // The page of a command that requires filters begins with its empty form.
+  if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0)
+    return { title, body: form, view }
+  const details = error.details.map((line) => html`<p>${line}</p>\n`)
+  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${details}${form}`, view }
 }
 
 /** Returns the page with the empty form of a change, and the record that it changes. */
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
-  const form = changeForm(command, fields, pageBefore(fields, view))
-  const body = html`<div class="columns"><div>${form}</div>\n${before(await recordBefore(command, fields, view))}</div>\n`
+  const form = changeForm(command, fields, pageBefore(fields, view).page)
+  const body = html`<div class="columns"><div>${form}</div>\n${await before(command, fields, view)}</div>\n`
   return { title: command.summary, body, view }
 }
 
@@ -63,7 +79,7 @@ export async function confirmationPage(
   view: OperatorView,
   sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Page> {
-  const back = pageBefore(fields, view)
+  const { page: back } = pageBefore(fields, view)
   const flags = toArguments(command, fields)
   const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
@@ -80,19 +96,27 @@ export async function confirmationPage(
   const body = html`<div class="columns"><section class="card">
 ${amount && html`<p class="amount">${amount}</p>\n`}${fieldList({ ...file, ...others })}${figures}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, { back, amount })}</section>
-<div>${before(record)}${sameCommand(line)}</div></div>
+<div>${await before(command, fields, view)}${sameCommand(line)}</div></div>
 `
   return { title: `${command.summary}?`, body, view }
 }
 
-const before = (record: Record<string, Cell> | undefined) =>
-  record && html`<section class="card"><h2>Before the change</h2>\n${fieldList(record)}</section>\n`
+/** Returns the record that a change names as it is, or the rows of the page before that the change is about. */
+async function before(command: Command, fields: PageFields, view: OperatorView): Promise<Html | undefined> {
+  const record = await recordBefore(command, fields, view)
+  const { run } = pageBefore(fields, view)
+  if (record === undefined && run === undefined) return undefined
+  const shown = record ? fieldList(record) : await renderData((await run?.())?.data ?? '', { ...view, only: fields })
+  return html`<section class="card"><h2>Before the change</h2>\n${shown}</section>\n`
+}
 
-/** Returns the page that the field `back` names, or the start page if the field names no page that reads. */
-function pageBefore({ back }: PageFields, { commands }: OperatorView): string {
+/** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
+function pageBefore({ back }: PageFields, view: OperatorView) {
   const [name = '', query = ''] = String(back ?? '').split('?')
-  const command = commands.find((one) => pageName(one.name) === name && !one.changes)
-  return command === undefined ? '.' : addressOf(command.name, Object.fromEntries(new URLSearchParams(query)))
+  const command = view.commands.find((one) => pageName(one.name) === name && !one.changes)
+  if (command === undefined) return { page: '.' }
+  const fields = Object.fromEntries(new URLSearchParams(query))
+  return { page: addressOf(command.name, fields), run: () => view.run(command, toArguments(command, fields)) }
 }
 
 /** Returns the fields of the record that a change names; undefined if the change names no record with a page. */

@@ -38,32 +38,32 @@ ${Object.entries(fields).map(([name, cell]) => (isEmpty(cell) ? undefined : html
 type Cells = Readonly<Record<string, Cell | undefined>>
 
 async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
-  const { title, empty, words, last, record = '' } = table.views
-  const rows: Cells[] = []
+  const { title, empty, words, last, changes, records } = table.views
+  const { only } = view
+  const rows: { cells: Cells; links: Html[][] }[] = []
   let isCut = false
   for await (const row of table.rows) {
+    const sets = changes?.(row as never) ?? []
+    if (only && changes && !sets.some((fields) => isAbout(fields, only))) continue
     isCut = rows.length === view.rows
     if (isCut) break
-    rows.push({ ...table.cells(row), ...words?.(row as never) })
+    const cells = { ...table.cells(row), ...words?.(row as never) }
+    rows.push({ cells, links: only ? [] : sets.map((fields) => changeLinks(fields, cells, view)) })
   }
-  if (rows.length === 0) return empty === undefined ? html`` : html`<p class="empty">${empty}</p>\n`
-  const [first = ''] = table.columns
-  const columns = table.columns.filter((column) => rows.some((cells) => !isEmpty(cells[column])))
-  const lines = rows.map((cells) => {
-    const address = addressOfRecord(record, String(cells[first]))
-    const changes = html`<td>${changeLinks(record, cells, view, cells[first])}</td>`
-    return html`<tr>${record && changes}${columns.map((column) => renderCell(column, cells[column], column === first ? address : undefined))}</tr>\n`
-  })
+  if (rows.length === 0) return empty === undefined || only ? html`` : html`<p class="empty">${empty}</p>\n`
+  const columns = table.columns.filter((column) => rows.some(({ cells }) => !isEmpty(cells[column])))
+  const begin = (links?: Html[][]) => (changes && !only ? html`<td>${links}</td>` : undefined)
+  const lines = rows.map(
+    ({ cells, links }) =>
+      html`<tr>${begin(links)}${columns.map((column) => renderCell(column, cells[column], records?.[column]))}</tr>\n`,
+  )
   // The sums of a table that is cut would be those of its first rows.
-  const sums: Cells | undefined = isCut ? undefined : last?.()
-  if (sums)
-    lines.push(
-      html`<tr>${record && html`<td></td>`}${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`,
-    )
+  const sums: Cells | undefined = isCut || only ? undefined : last?.()
+  if (sums) lines.push(html`<tr>${begin()}${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`)
   const label = title?.replace(/:$/, '')
-  return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? (record || 'rows')}">
+  return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? 'rows'}">
 <table>
-<thead><tr>${record && html`<td></td>`}${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.[column])}>${inWords(column)}</th>`)}</tr></thead>
+<thead><tr>${begin()}${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.cells[column])}>${inWords(column)}</th>`)}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>
@@ -71,26 +71,33 @@ ${lines}</tbody>
 ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
 
+/** Whether the fields of a link to a change name the record of `change`. */
+const isAbout = (fields: PageFields, change: PageFields) =>
+  Object.entries(fields)
+    .slice(0, 1)
+    .every(([flag, value]) => change[flag] === value)
+
 const isEmpty = (cell: Cell | undefined) => cellText(cell) === '-'
 
 /** Returns the class of a cell with a number. */
 const isNumber = (cell: Cell | undefined) =>
   typeof cell === 'number' || cell instanceof Money ? html` class="number"` : undefined
 
-const renderCell = (column: string, cell: Cell | undefined, address?: string): Html =>
-  html`<td${isNumber(cell)}>${rendered(column, cell, address)}</td>`
+const renderCell = (column: string, cell: Cell | undefined, flag?: string): Html =>
+  html`<td${isNumber(cell)}>${rendered(column, cell, flag)}</td>`
 
 /**
- * Returns links to the forms of the changes that a record permits. An order's amount is filled in. An exception is
- * refunded as a whole, so the label contains its amount.
+ * Returns links to the forms of the changes that a record permits. The first of `fields` names the record. An order's
+ * amount is filled in. An exception is refunded as a whole, so the label contains its amount.
  */
-export function changeLinks(flag: string, record: PageFields, view: OperatorView, id = record.id): Html[] {
+export function changeLinks(fields: Record<string, string>, record: PageFields, view: OperatorView): Html[] {
+  const [[flag = ''] = [], ...others] = Object.entries(fields)
   return changesOf(view, flag, record).map((command) => {
     const amount = isRefund(command) ? (record.refundable ?? record.amount) : record.amount
     const { paise } = amount instanceof Money ? amount : { paise: 0 }
-    const fields = { [flag]: String(id), ...(flag === 'order-id' && { amount: toDecimalText(paise) }) }
+    const filled = { ...fields, ...(flag === 'order-id' && { amount: toDecimalText(paise) }) }
     const figure = flag === 'exception' && isRefund(command) ? ` ${toIndianRupees(paise)}` : '…'
-    return changeLink(command, fields, view, figure)
+    return changeLink(command, filled, view, [...others.map((one) => ` ${one.join(' ')}`), figure].join(''))
   })
 }
 
@@ -101,11 +108,11 @@ export const changeLink = (command: Command, fields: Record<string, string>, { h
 /** Renders a status, in the colour of its success or failure. */
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
 
-/** Renders a cell, with a link if the cell identifies a record with a page. */
-function rendered(name: string, cell: Cell | undefined, address?: string): Html {
+/** Renders a cell, with a link if the cell identifies a record with a page. `flag` names the record. */
+function rendered(name: string, cell: Cell | undefined, flag?: string): Html {
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
   if (name === 'status' && text !== '-') return statusOf(text)
-  const to = address ?? (text === '-' ? undefined : addressOfColumn(name, text))
+  const to = text === '-' ? undefined : flag ? addressOfRecord(flag, text) : addressOfColumn(name, text)
   if (to !== undefined) return html`<a class="id" href="${to}">${text}</a>`
   return /^(?=.*\d)[\w.-]{16,}$/.test(text) ? html`<span class="id">${text}</span>` : html`${text}`
 }

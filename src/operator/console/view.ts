@@ -15,6 +15,8 @@ export type OperatorView = {
   /** Largest number of rows of a table on a page. */
   rows: number
   now: Date
+  /** The fields of the change before which the page is shown: it omits rows of other records, and links to changes. */
+  only?: PageFields
   /** Runs a command in the operator's name. Throws a UsageError for invalid arguments, before anything is run. */
   run: (command: Command, args: string[], run?: Run) => Promise<Output>
 }
@@ -26,10 +28,10 @@ export type Run = { auditId?: string; sha256?: string | undefined }
 export type PageFields = Readonly<Record<string, unknown>>
 
 /**
- * Flags that no field sets: the operator is the one who signed in, the format is a page, a page ends, and each import
- * has a dry run.
+ * Flags that no field sets: the operator, the format and the confirmation are the console's own, a page ends, and each
+ * import has a dry run.
  */
-const OWN_FLAGS = ['by', 'csv', 'for', 'watch', 'dry-run']
+const OWN_FLAGS = ['by', 'csv', 'for', 'all', 'yes', 'watch', 'dry-run']
 
 /** The flags of a command that a form or a link may set. */
 export const flagsOf = ({ flags }: Command) => flags.filter((flag) => !OWN_FLAGS.includes(flag))
@@ -54,16 +56,6 @@ export function toArguments(command: Command, fields: PageFields): string[] {
   })
 }
 
-/** Whether the command rejects a call without arguments. */
-export function needsArguments({ prepare }: Command): boolean {
-  try {
-    prepare([])
-    return false
-  } catch {
-    return true
-  }
-}
-
 /** Formats a command for a shell. */
 export function commandLine({ name }: Command, args: readonly string[]): string {
   const quoted = args.map((arg) => (/^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`))
@@ -75,9 +67,11 @@ const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
   refund: { column: 'refundId', page: 'refunds show' },
   exception: { column: 'exceptionId', page: 'payments find' },
+  payout: { page: 'reconcile' },
   delivery: {},
-  import: { column: 'import' },
-  statement: { column: 'statement' },
+  difference: {},
+  import: {},
+  statement: {},
 }
 
 const RECORD_FLAGS = Object.keys(RECORDS)
@@ -102,6 +96,13 @@ export function alternativesTo(flag: string, { usage, flags }: Command): readonl
 /** Returns the command whose page shows a record; undefined if the record has no page. */
 export const pageOfRecord = (flag: string, { commands }: OperatorView) =>
   commands.find(({ name }) => name === RECORDS[flag]?.page)
+
+/** Returns the changes in the group of a list that name no record, such as `settlements pull`. */
+export const changesBeside = ({ commands }: OperatorView, list: Command) =>
+  commands.filter(({ name, changes, flags }) => {
+    const isOfRecord = RECORD_FLAGS.some((flag) => flags.includes(flag))
+    return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
+  })
 
 /** Returns the address of the page of a record; undefined if the record has no page. */
 export function addressOfRecord(flag: string, id: string): string | undefined {
@@ -139,8 +140,7 @@ export const changesOf = ({ commands }: OperatorView, flag: string, record: Page
 export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
 /** Whether the state of a record permits a change, which the command itself checks again. */
-function isPermitted(name: string, { kind, resolution, endedAt, status, refundable, enquiries }: PageFields): boolean {
-  if (resolution || endedAt) return false
+function isPermitted(name: string, { kind, status, refundable, enquiries }: PageFields): boolean {
   const isRefundable = refundable instanceof Money ? refundable.paise > 0 : /^(double|late) payment$/.test(String(kind))
   if (isRefund({ name })) return isRefundable
   return !(name === 'payments enquire' && enquiries === null) && !(name === 'payments confirm' && status === 'SUCCESS')

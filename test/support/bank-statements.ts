@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { runOps } from '../support/ops.ts'
-import { unique } from '../support/service.ts'
+import { runOps } from './ops.ts'
+import { unique } from './service.ts'
 
 export type Payout = { day: string; reference: string; rupees: number }
 

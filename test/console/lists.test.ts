@@ -1,0 +1,256 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newUtr } from '../support/acquirer.ts'
+import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
+import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { opsOn } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
+import { type Key, newMerchant } from '../support/service.ts'
+import { newWebhook } from '../support/webhooks.ts'
+
+const { url, db } = await createTestDatabase()
+const { ops, json } = opsOn(() => url)
+const bank = bankOn(() => url)
+const AUGUST = { month: '2026-08' }
+const NOON = new Date('2026-08-04T12:00:00+05:30')
+
+let site: TestConsole
+let key: Key
+let reader: Key
+let mid: string
+/** A merchant with one open discrepancy. */
+let unsettled: string
+let orderId: string
+let delivery: string
+let refundId: string
+let exceptionId: string
+let statement: string
+const received = newReference()
+const [perhaps, missing] = [newReference(), newReference()]
+
+/** Stores something for every list to show. The merchant's first order is not settled, and paid twice. */
+beforeAll(async () => {
+  site = await createTestConsole({ databaseUrl: url, db })
+  key = await newOperatorKey(db)
+  reader = await newOperatorKey(db, ['read'])
+  ;({ mid } = await newMerchant(db))
+  await json('partners', 'add', '--pid', 'P1', '--name', 'Accountants')
+  await json('partners', 'link', '--pid', 'P1', '--mid', mid)
+  const [utr, settled] = [newUtr(), newUtr()]
+  orderId = await storePaidOrder(db, { mid, utr, paidAt: NOON })
+  await storePaidOrder(db, { mid, utr: settled, paidAt: NOON })
+  await storePaidOrder(db, { mid, utr: newUtr(), paidAt: NOON })
+  const double = ['--utr', newUtr(), '--amount', '200', '--double']
+  await json('payments', 'confirm', '--order-id', orderId, ...double)
+  ;[{ id: exceptionId }] = await json('payments', 'exceptions', '--mid', mid)
+  ;({ refundId } = await json('refunds', 'create', '--order-id', orderId, '--amount', '1', '--note', 'One cup'))
+  const { endpointId } = await newWebhook(db, { mid, url: 'https://shop.example/hook' }, NOON)
+  await db.query(
+    `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at)
+     values ($1, $2, $3, 1, 'payment.succeeded', 'SUCCESS', $4)`,
+    [mid, endpointId, orderId, NOON],
+  )
+  delivery = `${endpointId}.${orderId}.1`
+  await ops('merchants', 'update', '--mid', mid, '--fee', '1', '--tax', '18')
+  await db.query(`update merchant_fees set since = '2026-01-01' where mid = $1`, [mid])
+  await bank.must(
+    ['settlements', 'import', '-'],
+    `mid,amount,fee,tax,utr,bank_reference_number,status,initiation_date\n${mid},190,9,1,${settled},${received},SUCCESS,2026-08-05 09:00:00\n`,
+  )
+  await bank.addPayout(mid, { day: '2026-08-05', reference: perhaps, rupees: 1004 })
+  await bank.addPayout(mid, { day: '2026-08-05', reference: missing, rupees: 1005 })
+  await bank.layout('bank', 'day=Date', 'reference=Text', 'debit=Debit', 'credit=Credit', 'balance=Balance')
+  const lines = [`05/08/2026,NEFT ${received},,190,190`, '06/08/2026,NEFT,,1004,1194', '30/08/2026,TEA,1,,1193']
+  const file = ['Date,Text,Debit,Credit,Balance', '03/08/2026,TEA,1,,0', ...lines, ''].join('\n')
+  ;({ statement } = await bank.must(importArgs(mid, 'bank'), file))
+  const { differences } = await json('reconcile', 'differences', '--mid', mid)
+  await json('reconcile', 'resolve', '--difference', differences[0].id, '--reason', '=1+1')
+  ;({ mid: unsettled } = await newMerchant(db))
+  await storePaidOrder(db, { mid: unsettled, utr: newUtr(), paidAt: NOON })
+})
+
+type Fields = Record<string, string>
+
+const get = (page: string, fields: Fields, sender = key) => site.get(`/${page}?${new URLSearchParams(fields)}`, sender)
+
+const unescaped = (text: string) =>
+  text
+    .replace(/<[^>]+>/g, ' ')
+    .trim()
+    .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code))
+
+/** The cells of all rows of a page by column. The page leaves out empty columns, and its header states the time zone. */
+function rowsOf(body: string): Record<string, string>[] {
+  const rows = [...body.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row = '']) =>
+    [...row.matchAll(/<t([dh])[^>]*>(.*?)<\/t\1>/gs)].map(([, , cell = '']) => unescaped(cell)),
+  )
+  const [columns = [], ...others] = rows
+  return others.map((cells) => byColumn(columns, cells))
+}
+
+/** The cells that are not empty, by the letters of their column. */
+const byColumn = (columns: readonly string[], cells: readonly string[]) =>
+  Object.fromEntries(
+    columns
+      .map((column, index) => [column.toLowerCase().replace(/[ _]/g, ''), cells[index]?.replace(/ IST$/, '') ?? ''])
+      .filter(([column, cell]) => column !== '' && cell !== '-'),
+  )
+
+/** The amounts of a text, without the separators of their digits. */
+const amountsIn = (text: string) => [...new Set(text.replaceAll(/[,₹]/g, '').match(/\b\d+\.\d\d\b/g))].sort()
+
+const flagsIn = (fields: Fields) => Object.entries(fields).flatMap(([flag, value]) => [`--${flag}`, value])
+
+/** The addresses of the links to a change on a page. */
+const linksTo = (body: string, change: string) =>
+  [...body.matchAll(/href="([^"]+)"/g)]
+    .map(([, href = '']) => unescaped(href))
+    .filter((href) => href.startsWith(change))
+
+describe('a page shows the same figures as its command', () => {
+  it.each<[string, () => Fields]>([
+    ['audit', () => ({})],
+    ['merchants list', () => ({})],
+    ['partners list', () => ({})],
+    ['payments exceptions', () => ({ mid })],
+    ['refunds list', () => ({ mid })],
+    ['webhooks list', () => ({ mid })],
+    ['webhooks deliveries', () => ({ mid, since: '2026-08-01T00:00:00+05:30' })],
+    ['settlements imports', () => ({})],
+    ['statements list', () => ({})],
+    ['reconcile resolutions', () => ({ mid })],
+    ['reconcile payouts', () => ({ mid, ...AUGUST })],
+    ['reconcile fees', () => ({ mid, ...AUGUST })],
+    ['reconcile journal', () => ({ mid, ...AUGUST })],
+    ['reconcile statement', () => ({ mid, ...AUGUST })],
+  ])('%s, row by row', async (name, fields) => {
+    const { status, body } = await get(name.replace(' ', '-'), fields(), reader)
+    const { stdout } = await ops(...name.split(' '), ...flagsIn(fields()))
+    const [header = '', ...lines] = stdout.trimEnd().split('\n')
+    const columns = header.split(/ {2,}/)
+    expect(status).toBe(200)
+    expect(lines.length).toBeGreaterThan(0)
+    expect(rowsOf(body)).toEqual(lines.map((line) => byColumn(columns, line.split(/ {2,}/))))
+  })
+
+  it.each<[string, () => Fields]>([
+    ['reconcile', () => ({ mid: unsettled, ...AUGUST })],
+    ['refunds show', () => ({ refund: refundId })],
+    ['payments show', () => ({ 'order-id': orderId })],
+  ])('%s, by its amounts', async (name, fields) => {
+    const { body } = await get(name.replace(' ', '-'), fields(), reader)
+    const { stdout } = await ops(...name.split(' '), ...flagsIn(fields()))
+    expect(amountsIn(stdout)).not.toEqual([])
+    expect(amountsIn(unescaped(body))).toEqual(expect.arrayContaining(amountsIn(stdout)))
+  })
+})
+
+describe('filters', () => {
+  it.each([
+    ['payments-exceptions', { kind: 'none', mid: 'M1' }, '--kind must be one of'],
+    ['reconcile', { from: '2026-08-02', to: '2026-08-01' }, '--from must not be after --to'],
+    ['reconcile-payouts', { mid: 'unknown', month: '2026-08' }, 'mid unknown does not exist'],
+  ])('%s shows its form, filled in, with the error of an invalid filter and 400', async (page, fields, error) => {
+    const { status, body } = await get(page, fields)
+    expect([status, unescaped(body)]).toEqual([400, expect.stringContaining(error)])
+    expect(body.indexOf('class="error"')).toBeLessThan(body.indexOf('class="filters"'))
+    for (const [name, value] of Object.entries(fields)) expect(body).toContain(`name="${name}" value="${value}"`)
+  })
+
+  it('an invalid change shows its form, filled in, with the error and 400', async () => {
+    const fields = { refund: refundId, reference: '', back: 'refunds-list' }
+    const invalid = await site.post('/refunds-done', fields, key)
+    expect([invalid.status, unescaped(invalid.body)]).toEqual([400, expect.stringContaining('--reference')])
+    expect(invalid.fields).toEqual({ refund: refundId, back: 'refunds-list?' })
+    expect((await site.post('/refunds-done', { ...invalid.fields, reference: 'ARN1' }, key)).status).toBe(200)
+  })
+
+  it('the navigation has every list, also those that require filters, and no page of one record', async () => {
+    const { body } = await site.get('/', reader)
+    const lists = [...body.matchAll(/<li><a href="([^"]+)"/g)].map(([, path]) => path)
+    expect(lists).toEqual(expect.arrayContaining(['reconcile', 'reconcile-fees', 'webhooks-deliveries', 'audit']))
+    for (const page of ['payments-show', 'refunds-show', 'payments-find']) expect(lists).not.toContain(page)
+    const { status, body: form } = await site.get('/reconcile', reader)
+    expect([status, form]).toEqual([200, expect.not.stringContaining('class="error"')])
+    expect(form).toMatch(/type="date" name="from".*type="month" name="month"/s)
+  })
+})
+
+describe('CSV', () => {
+  it('a list is downloaded as the CSV for spreadsheets of its command, with the filters of the page', async () => {
+    const { body } = await get('reconcile-journal', { mid, ...AUGUST })
+    const [href = ''] = linksTo(body, 'reconcile-journal?mid')
+    const { status, headers, body: csv } = await site.get(`/${href}`, key)
+    expect([status, headers['content-type']]).toEqual([200, 'text/csv; charset=utf-8'])
+    expect(headers['content-disposition']).toBe('attachment; filename="reconcile-journal.csv"')
+    const { stdout } = await ops('reconcile', 'journal', ...flagsIn({ mid, ...AUGUST }), '--csv', '--for', 'excel')
+    // The test reads the output as text, which drops the byte order mark.
+    expect(csv).toBe(`\ufeff${stdout}`)
+  })
+
+  it('CSV requires valid filters, and a command that prints CSV', async () => {
+    expect((await get('reconcile-journal', { csv: 'on' })).status).toBe(400)
+    expect((await get('refunds-list', { csv: 'on' })).headers['content-type']).toMatch(/^text\/html/)
+    expect((await get('refunds-list', {})).body).not.toContain('csv=on')
+  })
+
+  it('CSV neutralizes formulas', async () => {
+    expect((await get('reconcile-resolutions', { mid, csv: 'on' })).body).toContain(`'=1+1`)
+  })
+})
+
+describe('links to changes in rows', () => {
+  it('a delivery is sent again from its row', async () => {
+    const { body } = await get('webhooks-deliveries', { mid, since: '2026-08-01T00:00:00+05:30' })
+    const [href = ''] = linksTo(body, 'webhooks-resend?delivery')
+    const form = await site.get(`/${href}`, key)
+    expect(form.fields.delivery).toBe(delivery)
+    // A redelivery of one event has no period.
+    expect(form.body).not.toMatch(/name="(mid|since|until)"/)
+    const confirmation = await site.post('/webhooks-resend', form.fields, key)
+    expect(rowsOf(confirmation.body).map(Object.values)).toEqual([expect.arrayContaining([delivery])])
+    expect((await site.post('/webhooks-resend', confirmation.fields, key)).status).toBe(303)
+  })
+
+  it('a payout of uncertain receipt has a link to each credit of its amount, and the confirmation shows the payout', async () => {
+    const { body } = await get('reconcile-payouts', { mid, ...AUGUST })
+    const links = linksTo(body, 'statements-match').map((href) =>
+      Object.fromEntries(new URLSearchParams(href.split('?')[1])),
+    )
+    expect(links).toEqual([
+      expect.objectContaining({ payout: perhaps, statement: String(statement), line: '4' }),
+      expect.objectContaining({ payout: missing }),
+    ])
+    expect(body).toContain(`href="reconcile?payout=${received}"`)
+    const fields = { ...links[0], reason: 'the bank printed no reference' }
+    const confirmation = await site.post('/statements-match', fields, key)
+    expect(rowsOf(confirmation.body).map(Object.values)).toEqual([expect.arrayContaining([perhaps, '₹1,004.00', 'perhaps'])])
+    await site.post('/statements-match', confirmation.fields, key)
+    expect((await get('reconcile-payouts', { mid, ...AUGUST, open: 'on' })).body).not.toContain(perhaps)
+  })
+
+  it('an open discrepancy, refund and exception have links to their changes, and final ones have none', async () => {
+    const differences = await get('reconcile-differences', { mid: unsettled })
+    const [open] = (await json('reconcile', 'differences', '--mid', unsettled)).differences
+    expect(rowsOf(differences.body).map(Object.values)).toEqual([expect.arrayContaining([open.id, `₹${open.owed}`])])
+    expect(linksTo(differences.body, `reconcile-resolve?difference=${open.id}`)).toHaveLength(1)
+    const report = await get('reconcile', { mid: unsettled, ...AUGUST })
+    expect(linksTo(report.body, 'reconcile-resolve?difference')).toHaveLength(1)
+    const changes = ['refunds-done', 'refunds-fail', 'refunds-retry']
+    for (const change of changes) expect(linksTo((await get('refunds-list', { mid })).body, change)).toHaveLength(1)
+    await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
+    for (const change of changes) expect(linksTo((await get('refunds-list', { mid })).body, change)).toEqual([])
+    expect(linksTo((await get('payments-exceptions', { mid })).body, 'payments-resolve')).toHaveLength(1)
+    await json('payments', 'resolve', '--exception', exceptionId, '--reason', 'refunded in cash')
+    const resolved = await get('payments-exceptions', { mid })
+    expect(linksTo(resolved.body, 'payments-resolve')).toEqual([])
+    expect(linksTo(resolved.body, `payments-find?exception=${exceptionId}`)).toHaveLength(1)
+  })
+
+  it('a list links to the changes of its group that name no record, and a reader sees no link', async () => {
+    expect(linksTo((await get('settlements-imports', {})).body, 'settlements-pull')).toHaveLength(1)
+    for (const page of ['settlements-imports', 'refunds-list', 'payments-exceptions', 'reconcile-differences']) {
+      expect((await get(page, {}, reader)).body).not.toMatch(/settlements-pull|refunds-done|resolve\?|back=/)
+    }
+  })
+})
