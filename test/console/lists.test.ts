@@ -224,7 +224,9 @@ describe('links to changes in rows', () => {
     expect(body).toContain(`href="reconcile?payout=${received}"`)
     const fields = { ...links[0], reason: 'the bank printed no reference' }
     const confirmation = await site.post('/statements-match', fields, key)
-    expect(rowsOf(confirmation.body).map(Object.values)).toEqual([expect.arrayContaining([perhaps, '₹1,004.00', 'perhaps'])])
+    expect(rowsOf(confirmation.body).map(Object.values)).toEqual([
+      expect.arrayContaining([perhaps, '₹1,004.00', 'perhaps']),
+    ])
     await site.post('/statements-match', confirmation.fields, key)
     expect((await get('reconcile-payouts', { mid, ...AUGUST, open: 'on' })).body).not.toContain(perhaps)
   })
