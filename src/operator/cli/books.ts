@@ -30,8 +30,7 @@ async function* openOnly(payouts: ReturnType<typeof listArrivals>) {
 }
 
 /** Returns the flags that match a payout with a credit of its amount, or with any credit, and that resolve the payout. */
-function changesOfPayout({ bankReference: payout, arrival, statement, differenceId, resolution }: ArrivedPayout) {
-  if (resolution !== null) return []
+function changesOfPayout({ bankReference: payout, arrival, statement, differenceId }: ArrivedPayout) {
   const credits = arrival === 'perhaps' ? [...(statement ?? '').matchAll(/(\d+) line (\d+)/g)] : []
   return [
     ...credits.map(([, statement = '', line = '']) => ({ payout, statement, line })),

@@ -71,7 +71,7 @@ type Views<R, C extends string> = {
   words?: (row: R) => Partial<Row<C>>
   /** The flags, by column, with which commands name the records whose identifiers these columns contain. */
   records?: Partial<Record<Names<C>, string>>
-  /** Returns flags with values, such as `{ exception: id }`, for the commands that can still change the row. */
+  /** Returns flags with values, such as `{ exception: id }`, with which commands change the row. */
   changes?: (row: R) => Record<string, string>[]
   /** Formats a row as one line of text, for tables that are too wide for a terminal. */
   line?: (row: R) => string
@@ -94,6 +94,8 @@ export class TableData {
   }
 
   cells = (row: object) => this.#inRupees(this.views.cells?.(row as never) ?? row) as Record<string, Cell>
+  /** Returns the cells of a row as the text output shows them. */
+  shown = (row: object) => ({ ...this.cells(row), ...this.views.words?.(row as never) })
   json = (row: object) => this.#inRupees(this.views.json?.(row as never) ?? row)
   /** Serializes a table inside a row. The rows of the inner table must be in memory. */
   toJSON = () => Array.from(this.rows as Iterable<object>, this.json)

@@ -126,7 +126,7 @@ export function exceptionTable(
   })
   return table(columns, exceptions, {
     ...{ ...views, cells, records: { id: 'exception' } },
-    changes: ({ id, resolution }) => (resolution === null ? [{ exception: id }] : []),
+    changes: ({ id }) => [{ exception: id }],
   })
 }
 

@@ -125,7 +125,7 @@ export function refundTable(refunds: Refund[], views: { title?: string; empty?: 
   })
   return table(columns, refunds, {
     ...{ ...views, cells, json: toRefundData },
-    changes: ({ ourRefundId, endedAt }) => (endedAt === null ? [{ refund: ourRefundId }] : []),
+    changes: ({ ourRefundId }) => [{ refund: ourRefundId }],
   })
 }
 

@@ -47,7 +47,7 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
   const columns = 'day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, ₹paid, ₹settled, ₹owed, cause'
   const differences = table(columns, book.discrepancies, {
     cells: ({ id, ...one }) => ({ ...one, differenceId: id, cause: causeOf(one) }),
-    changes: ({ id, resolution }) => (resolution === null ? [{ difference: id }] : []),
+    changes: ({ id }) => [{ difference: id }],
     line: (one) => indented(discrepancyText(one)),
     json: ({ mid, ...one }) => one,
   })

@@ -115,7 +115,7 @@ export const settlementCommands = [
     async run(_, { db }) {
       return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
         empty: 'No settlement imports.',
-        changes: ({ importId, undoneAt }) => (undoneAt ? [] : [{ import: String(importId) }]),
+        changes: ({ importId }) => [{ import: String(importId) }],
         json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),
         cells: ({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
           ...one,

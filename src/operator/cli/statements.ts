@@ -80,7 +80,7 @@ export const statementCommands = [
     async run(_, { db }) {
       return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
         empty: 'No bank statements.',
-        changes: ({ importId, undoneAt }) => (undoneAt ? [] : [{ statement: String(importId) }]),
+        changes: ({ importId }) => [{ statement: String(importId) }],
         json: ({ importId, ...one }) => ({ statement: importId, ...one }),
         cells: ({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
           ...one,

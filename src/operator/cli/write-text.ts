@@ -61,11 +61,11 @@ async function* writeTable(table: TableData): AsyncGenerator<string> {
 }
 
 async function* cellsOf(table: TableData): AsyncGenerator<Partial<Record<string, Cell>>> {
-  const { empty, words, last } = table.views
+  const { empty, last } = table.views
   let isEmpty = true
   for await (const row of table.rows) {
     isEmpty = false
-    yield { ...table.cells(row), ...words?.(row as never) }
+    yield table.shown(row)
   }
   if (last && !(isEmpty && empty !== undefined)) yield last()
 }

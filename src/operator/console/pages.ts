@@ -1,9 +1,8 @@
 import type { PaymentHistory } from '../../books/reconciliation/payment-history.ts'
-import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
-import { type Cell, type Data, Money, RecordData, type TableData } from '../cli/data.ts'
+import { Money, RecordData, TableData } from '../cli/data.ts'
 import { CommandError, UsageError } from '../cli/errors.ts'
 import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
@@ -11,12 +10,14 @@ import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { changeLink, fieldList, inWords, renderData } from './render.ts'
+import { type Cells, changeLink, fieldList, inWords, renderData } from './render.ts'
 import { todayPage } from './today-page.ts'
 import type { Upload } from './uploads.ts'
 import {
   addressOf,
+  amountOf,
   changesBeside,
+  columnOf,
   commandLine,
   isRefund,
   type OperatorView,
@@ -68,7 +69,8 @@ export async function errorPage(
 /** Returns the page with the empty form of a change, and the record that it changes. */
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const form = changeForm(command, fields, pageBefore(fields, view).page)
-  const body = html`<div class="columns"><div>${form}</div>\n${await before(command, fields, view)}</div>\n`
+  const before = beforeChange(await recordBefore(command, fields, view))
+  const body = html`<div class="columns"><div>${form}</div>\n${before}</div>\n`
   return { title: command.summary, body, view }
 }
 
@@ -88,7 +90,7 @@ export async function confirmationPage(
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const record = await recordBefore(command, fields, view)
   const { amount: given, ...others } = Object.fromEntries(flags.map(toField))
-  const whole = isRefund(command) ? (record?.refundable ?? record?.amount) : undefined
+  const whole = isRefund(command) ? amountOf(command, record ?? {}) : undefined
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
   const amount = money instanceof Money ? toIndianRupees(money.paise) : undefined
   const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })
@@ -96,19 +98,14 @@ export async function confirmationPage(
   const body = html`<div class="columns"><section class="card">
 ${amount && html`<p class="amount">${amount}</p>\n`}${fieldList({ ...file, ...others })}${figures}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, { back, amount })}</section>
-<div>${await before(command, fields, view)}${sameCommand(line)}</div></div>
+<div>${beforeChange(record)}${sameCommand(line)}</div></div>
 `
   return { title: `${command.summary}?`, body, view }
 }
 
-/** Returns the record that a change names as it is, or the rows of the page before that the change is about. */
-async function before(command: Command, fields: PageFields, view: OperatorView): Promise<Html | undefined> {
-  const record = await recordBefore(command, fields, view)
-  const { run } = pageBefore(fields, view)
-  if (record === undefined && run === undefined) return undefined
-  const shown = record ? fieldList(record) : await renderData((await run?.())?.data ?? '', { ...view, only: fields })
-  return html`<section class="card"><h2>Before the change</h2>\n${shown}</section>\n`
-}
+/** Returns the section with the record that a change names, as it is before the change. */
+const beforeChange = (record: Cells | undefined) =>
+  record && html`<section class="card"><h2>Before the change</h2>\n${fieldList(record)}</section>\n`
 
 /** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
 function pageBefore({ back }: PageFields, view: OperatorView) {
@@ -119,19 +116,34 @@ function pageBefore({ back }: PageFields, view: OperatorView) {
   return { page: addressOf(command.name, fields), run: () => view.run(command, toArguments(command, fields)) }
 }
 
-/** Returns the fields of the record that a change names; undefined if the change names no record with a page. */
-async function recordBefore(change: Command, fields: PageFields, view: OperatorView) {
-  const flag = recordOf(change, fields) ?? ''
+/** Returns the record that a change names, from the record's page or the page before; undefined if neither shows it. */
+async function recordBefore(change: Command, fields: PageFields, view: OperatorView): Promise<Cells | undefined> {
+  const flag = recordOf(change, fields)
+  if (flag === undefined) return undefined
   const page = pageOfRecord(flag, view)
-  let data: Data | undefined = page && (await view.run(page, [`--${flag}=${fields[flag]}`])).data
-  if (flag === 'exception' && data instanceof RecordData) {
-    const { payments, exceptions } = data.fields as Found
-    const ofOrder = Array.from(payments.rows as Iterable<PaymentHistory>, (payment) => payment.exceptions)
-    const all = [...ofOrder.flat(), ...(exceptions.rows as Iterable<PaymentException>)]
-    return exceptions.cells(all.find(({ id }) => id === fields.exception) ?? {})
+  const shown = page && (await findRecord((await view.run(page, [`--${flag}=${fields[flag]}`])).data, flag, fields))
+  return shown ?? findRecord((await pageBefore(fields, view).run?.())?.data, flag, fields)
+}
+
+/** Returns the cells of the row or the fields of the record that `flag` names with its value in `change`. */
+async function findRecord(data: unknown, flag: string, change: PageFields): Promise<Cells | undefined> {
+  if (data instanceof TableData) {
+    const { columns, views, rows } = data
+    for await (const row of rows) {
+      if (!views.changes?.(row as never).some((one) => one[flag] === change[flag])) continue
+      const cells = data.shown(row)
+      return Object.fromEntries(columns.map((column) => [column, cells[column]]))
+    }
+  } else if (data instanceof RecordData && data.parts === undefined) {
+    return data.fields[columnOf(flag)] === change[flag] ? (data.fields as Cells) : undefined
+  } else if (data instanceof RecordData || Symbol.asyncIterator in Object(data)) {
+    const inner = data instanceof RecordData ? [...Object.values(data.fields), ...(data.parts ?? [])] : data
+    for await (const one of inner as AsyncIterable<unknown>) {
+      const found = await findRecord(one, flag, change)
+      if (found) return found
+    }
   }
-  while (data instanceof RecordData && data.parts) data = data.parts.find((part) => part instanceof RecordData)
-  return data instanceof RecordData ? (data.fields as Record<string, Cell>) : undefined
+  return undefined
 }
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`

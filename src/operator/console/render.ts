@@ -9,6 +9,7 @@ import {
   addressOf,
   addressOfColumn,
   addressOfRecord,
+  amountOf,
   changesOf,
   isRefund,
   labelsOf,
@@ -35,30 +36,27 @@ export const fieldList = (fields: Cells): Html =>
 ${Object.entries(fields).map(([name, cell]) => (isEmpty(cell) ? undefined : html`<div><dt>${inWords(name)}</dt><dd>${rendered(name, cell)}</dd></div>\n`))}</dl>
 `
 
-type Cells = Readonly<Record<string, Cell | undefined>>
+export type Cells = Readonly<Record<string, Cell | undefined>>
 
 async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
-  const { title, empty, words, last, changes, records } = table.views
-  const { only } = view
+  const { title, empty, last, changes, records } = table.views
   const rows: { cells: Cells; links: Html[][] }[] = []
   let isCut = false
   for await (const row of table.rows) {
-    const sets = changes?.(row as never) ?? []
-    if (only && changes && !sets.some((fields) => isAbout(fields, only))) continue
     isCut = rows.length === view.rows
     if (isCut) break
-    const cells = { ...table.cells(row), ...words?.(row as never) }
-    rows.push({ cells, links: only ? [] : sets.map((fields) => changeLinks(fields, cells, view)) })
+    const cells = table.shown(row)
+    rows.push({ cells, links: changes?.(row as never).map((fields) => changeLinks(fields, cells, view)) ?? [] })
   }
-  if (rows.length === 0) return empty === undefined || only ? html`` : html`<p class="empty">${empty}</p>\n`
+  if (rows.length === 0) return empty === undefined ? html`` : html`<p class="empty">${empty}</p>\n`
   const columns = table.columns.filter((column) => rows.some(({ cells }) => !isEmpty(cells[column])))
-  const begin = (links?: Html[][]) => (changes && !only ? html`<td>${links}</td>` : undefined)
+  const begin = (links?: Html[][]) => (changes ? html`<td>${links}</td>` : undefined)
   const lines = rows.map(
     ({ cells, links }) =>
       html`<tr>${begin(links)}${columns.map((column) => renderCell(column, cells[column], records?.[column]))}</tr>\n`,
   )
   // The sums of a table that is cut would be those of its first rows.
-  const sums: Cells | undefined = isCut || only ? undefined : last?.()
+  const sums: Cells | undefined = isCut ? undefined : last?.()
   if (sums) lines.push(html`<tr>${begin()}${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`)
   const label = title?.replace(/:$/, '')
   return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? 'rows'}">
@@ -70,12 +68,6 @@ ${lines}</tbody>
 </div>
 ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
-
-/** Whether the fields of a link to a change name the record of `change`. */
-const isAbout = (fields: PageFields, change: PageFields) =>
-  Object.entries(fields)
-    .slice(0, 1)
-    .every(([flag, value]) => change[flag] === value)
 
 const isEmpty = (cell: Cell | undefined) => cellText(cell) === '-'
 
@@ -93,8 +85,7 @@ const renderCell = (column: string, cell: Cell | undefined, flag?: string): Html
 export function changeLinks(fields: Record<string, string>, record: PageFields, view: OperatorView): Html[] {
   const [[flag = ''] = [], ...others] = Object.entries(fields)
   return changesOf(view, flag, record).map((command) => {
-    const amount = isRefund(command) ? (record.refundable ?? record.amount) : record.amount
-    const { paise } = amount instanceof Money ? amount : { paise: 0 }
+    const { paise = 0 } = amountOf(command, record) ?? {}
     const filled = { ...fields, ...(flag === 'order-id' && { amount: toDecimalText(paise) }) }
     const figure = flag === 'exception' && isRefund(command) ? ` ${toIndianRupees(paise)}` : '…'
     return changeLink(command, filled, view, [...others.map((one) => ` ${one.join(' ')}`), figure].join(''))

@@ -15,8 +15,6 @@ export type OperatorView = {
   /** Largest number of rows of a table on a page. */
   rows: number
   now: Date
-  /** The fields of the change before which the page is shown: it omits rows of other records, and links to changes. */
-  only?: PageFields
   /** Runs a command in the operator's name. Throws a UsageError for invalid arguments, before anything is run. */
   run: (command: Command, args: string[], run?: Run) => Promise<Output>
 }
@@ -76,13 +74,16 @@ const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
 
 const RECORD_FLAGS = Object.keys(RECORDS)
 
+/** Returns the column with the identifiers of the records that `flag` names; empty if no column has them. */
+export const columnOf = (flag: string) => RECORDS[flag]?.column ?? ''
+
 /** Returns the flag with which the fields of a change name a record; undefined if they name none. */
 export const recordOf = ({ changes, flags }: Command, fields: PageFields) =>
   RECORD_FLAGS.find((flag) => changes && flags.includes(flag) && fields[flag])
 
 /** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
 export const listsOf = ({ commands }: OperatorView) =>
-  commands.filter(({ changes, flags }) => !changes && !flags.some((flag) => RECORDS[flag]?.column))
+  commands.filter(({ changes, flags }) => !changes && !flags.some(columnOf))
 
 /** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
 export function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
@@ -139,8 +140,16 @@ export const changesOf = ({ commands }: OperatorView, flag: string, record: Page
 
 export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
+/** Returns the amount of a record to which a change applies; a refund applies to the rest that is not refunded. */
+export function amountOf(change: Command, { amount, refundable }: PageFields): Money | undefined {
+  const money = isRefund(change) ? (refundable ?? amount) : amount
+  return money instanceof Money ? money : undefined
+}
+
 /** Whether the state of a record permits a change, which the command itself checks again. */
-function isPermitted(name: string, { kind, status, refundable, enquiries }: PageFields): boolean {
+function isPermitted(name: string, record: PageFields): boolean {
+  const { kind, status, refundable, enquiries, resolution, endedAt, undone } = record
+  if (resolution || endedAt || undone) return false
   const isRefundable = refundable instanceof Money ? refundable.paise > 0 : /^(double|late) payment$/.test(String(kind))
   if (isRefund({ name })) return isRefundable
   return !(name === 'payments enquire' && enquiries === null) && !(name === 'payments confirm' && status === 'SUCCESS')
