@@ -1,6 +1,6 @@
 import { counted, toIndianDigits } from '../../platform/money.ts'
 import { countOpen, type OverdueWebhook } from '../monitoring/overview.ts'
-import { agesText, ageText, balanceText, countsText, receivedText } from '../texts.ts'
+import { agesText, ageText, balanceText, receivedText } from '../texts.ts'
 import type { Today } from './read-today.ts'
 import { cellText } from './write-text.ts'
 
@@ -17,10 +17,13 @@ export type Fact = {
   subject: string
   status: string
   /** The command that lists the work, with its flags as in a form of the console: `on` for a flag without a value. */
-  command?: { name: string; flags: Readonly<Record<string, string>> }
+  command?: { name: string; flags: Readonly<Record<string, string>> } | undefined
   /** The chapter of the operator manual that explains the work. */
   chapter?: string
 }
+
+/** A fact whose severity is `now`, `today` or `information`, whichever holds first. It is omitted without a status. */
+type Candidate = Omit<Fact, 'severity' | 'status'> & { status: string | undefined; now?: boolean; today?: boolean }
 
 /** Time in milliseconds after which a failing or late webhook endpoint needs an operator now. */
 const LONG_FAILING_MS = 2 * 60 * 60_000
@@ -29,123 +32,93 @@ const LONG_FAILING_MS = 2 * 60 * 60_000
 const OPEN_ARRIVALS: readonly string[] = ['taken back', 'arrived twice', 'amount differs', 'perhaps', 'not arrived']
 
 /** Returns the facts of today with their severity, the most urgent first. */
-export function factsOf(today: Today): Fact[] {
-  const { at, failures, byNextAcquirer, settlementImport, migration, warnings } = today
-  const facts: (Fact | undefined)[] = [
-    ...warnings.map((status): Fact => ({ severity: 'now', subject: 'configuration', status, chapter: 'acquirers' })),
-    exceptions(today),
-    refunds(today),
-    webhooks(today),
-    ...books(today),
-    payouts(today),
-    expiringKeys(today),
-    failures.length > 0
-      ? information(
-          'failed attempts',
-          countsText(Object.fromEntries(failures.map(({ reason, count }) => [reason, count]))),
-        )
-      : undefined,
-    byNextAcquirer > 0
-      ? information('failover', `${toIndianDigits(byNextAcquirer)} of today’s orders`, 'acquirers')
-      : undefined,
-    information('return-URL callbacks', callbacksText(today), 'webhooks'),
-    information(
-      'settlements',
-      settlementImport === null
-        ? 'none imported yet'
-        : `${settlementImport.file} imported ${ageText(settlementImport.importedAt, at)} ago`,
-      'settlements',
-    ),
-    information('schema', migration ?? 'none'),
-  ]
-  return SEVERITIES.flatMap((severity) => facts.filter((fact) => fact?.severity === severity) as Fact[])
-}
-
-const information = (subject: string, status: string, chapter?: string): Fact => ({
-  severity: 'information',
-  subject,
-  status,
-  ...(chapter && { chapter }),
-})
-
-function exceptions({ exceptions: { open, amount, oldest } }: Today): Fact {
-  const count = countOpen(open)
-  const ages = `${toIndianDigits(count)} open, ${cellText(amount)}: ${agesText(open)}`
-  return {
-    severity: count > open['under 1 day'] ? 'now' : count > 0 ? 'today' : 'information',
-    subject: 'exceptions',
-    status: count > 0 ? `${ages}; oldest: ${oldest[0]?.kind}` : 'none open',
-    command: { name: 'payments exceptions', flags: { open: 'on' } },
-    chapter: 'exceptions',
-  }
-}
-
-function refunds({ refunds: { open, overdue, amount } }: Today): Fact {
-  const counts = `${toIndianDigits(open)} open, ${cellText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
-  return {
-    severity: overdue > 0 ? 'now' : open > 0 ? 'today' : 'information',
-    subject: 'refunds',
-    status: open > 0 ? counts : 'none open',
-    command: { name: 'refunds list', flags: { open: 'on' } },
-    chapter: 'refunds',
-  }
-}
-
-function webhooks({ webhooks: { behind, longest }, at }: Today): Fact {
-  const [worst] = longest
-  const isUrgent = longest.some(({ switchedOffAt, failingSince, dueSince }) => {
-    const since = Math.min(failingSince?.getTime() ?? Infinity, dueSince?.getTime() ?? Infinity)
-    return switchedOffAt !== null || at.getTime() - since >= LONG_FAILING_MS
-  })
-  return {
-    severity: isUrgent ? 'now' : behind > 0 ? 'today' : 'information',
-    subject: 'webhooks',
-    status: worst
-      ? `${toIndianDigits(behind)} behind; longest: ${worst.mid} ${worst.endpointId}, ${webhookText(worst, at)}`
-      : 'none behind',
-    command: { name: 'webhooks list', flags: {} },
-    chapter: 'webhooks',
-  }
-}
-
-/** Returns the balance until yesterday, and the discrepancies of all days, which a bank or an acquirer must settle. */
-function books({ balance }: Today): Fact[] {
-  const { balances = true, open = { count: 0 } } = balance ?? {}
-  return [
+export function factsOf(all: Today): Fact[] {
+  const { at, exceptions, refunds, webhooks, balance, arrivals, expiringKeys, failures, byNextAcquirer } = all
+  const openExceptions = countOpen(exceptions.open)
+  const candidates: Candidate[] = [
+    ...all.warnings.map((status) => ({ subject: 'configuration', status, now: true, chapter: 'acquirers' })),
     {
-      severity: balances ? 'information' : 'now',
-      subject: 'reconciliation',
-      status: recentBalanceText(balance),
-      ...(balance && { command: { name: 'reconcile', flags: { from: balance.from, to: balance.to } } }),
-      chapter: 'reconciliation',
+      ...{ subject: 'exceptions', status: exceptionsText(exceptions), chapter: 'exceptions' },
+      ...{ now: openExceptions > exceptions.open['under 1 day'], today: openExceptions > 0 },
+      command: { name: 'payments exceptions', flags: { open: 'on' } },
     },
     {
-      severity: open.count > 0 ? 'today' : 'information',
-      subject: 'discrepancies',
-      status: openDifferencesText(balance),
+      ...{ subject: 'refunds', status: refundsText(refunds), chapter: 'refunds' },
+      ...{ now: refunds.overdue > 0, today: refunds.open > 0 },
+      command: { name: 'refunds list', flags: { open: 'on' } },
+    },
+    {
+      ...{ subject: 'webhooks', status: webhooksText(webhooks, at), chapter: 'webhooks' },
+      ...{ now: webhooks.longest.some((endpoint) => isUrgent(endpoint, at)), today: webhooks.behind > 0 },
+      command: { name: 'webhooks list', flags: {} },
+    },
+    {
+      ...{ subject: 'reconciliation', status: recentBalanceText(balance), chapter: 'reconciliation' },
+      now: balance?.balances === false,
+      command: balance ? { name: 'reconcile', flags: { from: balance.from, to: balance.to } } : undefined,
+    },
+    {
+      ...{ subject: 'discrepancies', status: openDifferencesText(balance), chapter: 'discrepancies' },
+      today: balance !== null && balance.open.count > 0,
       command: { name: 'reconcile differences', flags: {} },
-      chapter: 'discrepancies',
     },
+    {
+      ...{ subject: 'payouts', status: payoutsText(arrivals), chapter: 'bank-statements' },
+      today: arrivals.some(({ arrival }) => OPEN_ARRIVALS.includes(arrival)),
+      command: { name: 'reconcile payouts', flags: {} },
+    },
+    { subject: 'keys', status: keysText(expiringKeys), today: true, chapter: 'keys' },
+    { subject: 'failed attempts', status: failuresText(failures) },
+    { subject: 'failover', status: failoverText(byNextAcquirer), chapter: 'acquirers' },
+    { subject: 'return-URL callbacks', status: callbacksText(all), chapter: 'webhooks' },
+    { subject: 'settlements', status: importText(all), chapter: 'settlements' },
+    { subject: 'schema', status: all.migration ?? 'none' },
   ]
+  const facts = candidates.flatMap(({ now, today, status, ...fact }): Fact[] =>
+    status === undefined ? [] : [{ ...fact, status, severity: now ? 'now' : today ? 'today' : 'information' }],
+  )
+  return SEVERITIES.flatMap((severity) => facts.filter((fact) => fact.severity === severity))
 }
 
-/** Returns the payouts of the last month by their state in bank statements; undefined if no statement covers any. */
-function payouts({ arrivals }: Today): Fact | undefined {
+function exceptionsText({ open, amount, oldest: [oldest] }: Today['exceptions']): string {
+  if (oldest === undefined) return 'none open'
+  return `${toIndianDigits(countOpen(open))} open, ${cellText(amount)}: ${agesText(open)}; oldest: ${oldest.kind}`
+}
+
+function refundsText({ open, overdue, amount }: Today['refunds']): string {
+  if (open === 0) return 'none open'
+  return `${toIndianDigits(open)} open, ${cellText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
+}
+
+function webhooksText({ behind, longest: [worst] }: Today['webhooks'], now: Date): string {
+  if (worst === undefined) return 'none behind'
+  return `${toIndianDigits(behind)} behind; longest: ${worst.mid} ${worst.endpointId}, ${webhookText(worst, now)}`
+}
+
+/** Whether the service disabled the endpoint, or it has been failing or late for 2 hours. */
+function isUrgent({ switchedOffAt, failingSince, dueSince }: OverdueWebhook, now: Date): boolean {
+  const since = Math.min(failingSince?.getTime() ?? Infinity, dueSince?.getTime() ?? Infinity)
+  return switchedOffAt !== null || now.getTime() - since >= LONG_FAILING_MS
+}
+
+/** Describes the payouts of the last month by their state in bank statements; undefined if no statement covers any. */
+function payoutsText(arrivals: Today['arrivals']): string | undefined {
   if (arrivals.length === 0) return undefined
   const texts = arrivals.map(({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${cellText(net)})`)
-  return {
-    severity: arrivals.some(({ arrival }) => OPEN_ARRIVALS.includes(arrival)) ? 'today' : 'information',
-    subject: 'payouts',
-    status: `${texts.join(', ')}: ops reconcile payouts`,
-    command: { name: 'reconcile payouts', flags: {} },
-    chapter: 'bank-statements',
-  }
+  return `${texts.join(', ')}: ops reconcile payouts`
 }
 
-function expiringKeys({ expiringKeys: [first, ...others] }: Today): Fact | undefined {
-  if (first === undefined) return undefined
-  const status = `${counted(others.length + 1, 'key')} to replace, the first by ${first.expiresOn}`
-  return { severity: 'today', subject: 'keys', status, chapter: 'keys' }
+const keysText = ([first, ...others]: Today['expiringKeys']) =>
+  first && `${counted(others.length + 1, 'key')} to replace, the first by ${first.expiresOn}`
+
+const failuresText = (failures: Today['failures']) =>
+  failures.length === 0 ? undefined : failures.map(({ reason, count }) => `${count} ${reason}`).join(', ')
+
+const failoverText = (orders: number) => (orders === 0 ? undefined : `${toIndianDigits(orders)} of today’s orders`)
+
+function importText({ settlementImport, at }: Today): string {
+  if (settlementImport === null) return 'none imported yet'
+  return `${settlementImport.file} imported ${ageText(settlementImport.importedAt, at)} ago`
 }
 
 function callbacksText({ returnCalls: { givenUp, newest }, at }: Today): string {
