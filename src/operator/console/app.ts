@@ -14,6 +14,7 @@ import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
 import { print, printNote, type Terminal, toOutput } from '../cli/output.ts'
 import { createOverview } from '../monitoring/overview.ts'
+import { pageHeaders } from '../page.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
@@ -29,16 +30,7 @@ declare module 'fastify' {
   }
 }
 
-/** Response headers of every page. They allow styles and forms of the console, but no scripts. */
-const HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  'x-frame-options': 'DENY',
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'same-origin',
-  'cache-control': 'no-store',
-} as const
+const HEADERS = pageHeaders({ hasForms: true })
 
 /** The page at `/`. */
 const START_PAGE = 'today'

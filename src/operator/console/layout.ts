@@ -3,6 +3,7 @@ import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
+import { htmlPage } from '../page.ts'
 import { STYLE } from './style.ts'
 import {
   alternativesTo,
@@ -33,26 +34,14 @@ export type Page = {
   status?: number
 }
 
-/** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
+/** Returns a page of the console. */
 export function pageOf({ title, beside, body, view, text }: Page): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title} · UPI payments</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="console.css">
-</head>
-<body>
-<a class="skip" href="#text">Skip to content</a>
+  const all = html`<a class="skip" href="#text">Skip to content</a>
 ${view && header(view, text)}<main id="text">
 ${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
 ${body}</main>
-</body>
-</html>
-`.toString()
+`
+  return htmlPage({ title, styles: 'console.css', body: all })
 }
 
 const header = (view: OperatorView, text = '') => html`<header>

@@ -2,17 +2,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { createCallerCheck } from '../console/caller.ts'
+import { htmlPage, pageHeaders } from '../page.ts'
 
-/** Response headers of the pages below. They allow styles from this service and `data:` images, but no scripts. */
-const HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
-  'x-frame-options': 'DENY',
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-} as const
+const HEADERS = pageHeaders({ hasForms: false })
 
 /** Rejects every request that does not come from the operator, including requests to unknown paths. */
 export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
@@ -48,25 +40,13 @@ with <code>ops console</code>, and open <code>http://localhost:3002</code>, or t
   app.get('/', async (_request, reply) => reply.headers(HEADERS).send(index))
 }
 
-/** Returns a page of the operator's port. Its links are relative, because a proxy may serve the port under a path. */
-const page = (title: string, body: Html): string =>
-  html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title} · UPI payments</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="docs/guide.css">
-</head>
-<body>
-<header class="site"><nav aria-label="Pages"><a class="brand" href=".">UPI payments</a>
+const page = (title: string, content: Html): string => {
+  const body = html`<header class="site"><nav aria-label="Pages"><a class="brand" href=".">UPI payments</a>
 <a href="docs">Manual</a></nav></header>
 <main class="guide" id="text">
 <h1>${title}</h1>
-${body}
+${content}
 </main>
-</body>
-</html>
-`.toString()
+`
+  return htmlPage({ title, styles: 'docs/guide.css', body })
+}
