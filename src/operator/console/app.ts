@@ -88,9 +88,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   app.get('/search', async (request, reply) => {
     const text = String((request.query as PageFields).q ?? '').trim()
     const { view } = request
-    const { orderId, body } = await search(text, view as OperatorView)
-    if (orderId !== undefined) return reply.redirect(addressOf('payments show', { 'order-id': orderId }), 303)
-    return pageOf({ title: 'Search', body, view, text })
+    const found = await search(text, view as OperatorView)
+    if ('orderId' in found) return reply.redirect(addressOf('payments show', { 'order-id': found.orderId }), 303)
+    return pageOf({ title: 'Search', ...found, view, text })
   })
 
   app.get('/:page', show)

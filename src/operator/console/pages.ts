@@ -26,6 +26,7 @@ import {
   pageOfRecord,
   recordOf,
   toArguments,
+  valuesOf,
 } from './view.ts'
 
 /** Returns the page of a command that reads: its filters and its result. */
@@ -89,7 +90,7 @@ export async function confirmationPage(
   const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun)}${await renderData(dryRun.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const record = await recordBefore(command, fields, view)
-  const { amount: given, ...others } = Object.fromEntries(flags.map(toField))
+  const { amount: given, ...others } = valuesOf(command, fields)
   const whole = isRefund(command) ? amountOf(command, record ?? {}) : undefined
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
   const amount = money instanceof Money ? toIndianRupees(money.paise) : undefined
@@ -120,7 +121,7 @@ function pageBefore({ back }: PageFields, view: OperatorView) {
 async function recordBefore(change: Command, fields: PageFields, view: OperatorView): Promise<Cells | undefined> {
   const flag = recordOf(change, fields)
   if (flag === undefined) return undefined
-  const page = pageOfRecord(flag, view)
+  const page = view.commands.find(({ name }) => name === pageOfRecord(flag))
   const shown = page && (await findRecord((await view.run(page, [`--${flag}=${fields[flag]}`])).data, flag, fields))
   return shown ?? findRecord((await pageBefore(fields, view).run?.())?.data, flag, fields)
 }
@@ -148,41 +149,36 @@ async function findRecord(data: unknown, flag: string, change: PageFields): Prom
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
 
-/** Returns the name of an argument's flag, and all values of the flag in `args`. */
-function toField(arg: string, _index: number, args: readonly string[]): [string, readonly string[]] {
-  const [flag = ''] = arg.split('=')
-  const values = args.filter((one) => one.split('=')[0] === flag).map((one) => one.slice(flag.length + 1) || 'yes')
-  return [flag.replace(/^--/, ''), values]
-}
-
 /** The fields of `payments find`. */
 type Found = Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>>
 
 /** The flags of `payments find` that may identify a payment by one text. */
 const SEARCHED = ['utr', 'order-id', 'merchant-order-id', 'refund', 'exception']
 
-/** Searches by every identifier that the text may be. `orderId` is defined if the only result is this order. */
-export async function search(text: string, view: OperatorView): Promise<{ orderId?: string; body: Html }> {
+/** Searches by every identifier that the text may be. Returns the `orderId` if the only result is this order. */
+export async function search(text: string, view: OperatorView): Promise<{ orderId: string } | { body: Html }> {
   const find = view.commands.find(({ name }) => name === 'payments find') as Command
   const payments = new Map<string, PaymentHistory>()
-  const others: Html[] = []
+  const others: TableData[] = []
   const searched: string[] = []
-  let hasOthers = false
+  let hasException = false
   for (const flag of SEARCHED) {
     const { data } = await view.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
     if (!(data instanceof RecordData)) continue
     const found = data.fields as Found
     for (const payment of found.payments.rows as Iterable<PaymentHistory>) payments.set(payment.orderId, payment)
-    for (const table of [found.exceptions, found.settlements]) others.push(await renderData(table, view))
-    hasOthers ||= Array.from(found.exceptions.rows as Iterable<object>).length > 0
+    others.push(found.exceptions, found.settlements)
+    hasException ||= Array.from(found.exceptions.rows as Iterable<object>).length > 0
     searched.push(inWords(flag))
   }
-  const [orderId] = payments.keys()
-  const list = payments.size > 0 ? await renderData(paymentTable([...payments.values()], view.now), view) : undefined
+  const [payment, another] = payments.values()
+  if (payment && !another && !hasException) return { orderId: payment.orderId }
+  const lists = payment ? [paymentTable([...payments.values()], view.now), ...others] : others
+  const results = await Promise.all(lists.map((list) => renderData(list, view)))
   const nothing = html`<p class="empty">Nothing was found. Check the number, or <a href="payments-find">find payments by amount and day</a>.</p>\n`
   const body = html`<p class="quiet">Searched for “${text}” as ${searched.join(', ')}.</p>
-${list}${others}${list === undefined && others.join('') === '' ? nothing : undefined}`
-  return orderId !== undefined && payments.size === 1 && !hasOthers ? { orderId, body } : { body }
+${results}${results.join('') === '' ? nothing : undefined}`
+  return { body }
 }
 
 /** Ignores that a text does not have the form of an identifier, because it may be another identifier. */

@@ -7,14 +7,14 @@ import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
 import {
   addressOf,
-  addressOfColumn,
-  addressOfRecord,
   amountOf,
   changesOf,
+  flagOf,
   isRefund,
   labelsOf,
   type OperatorView,
   type PageFields,
+  pageOfRecord,
 } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
@@ -100,11 +100,11 @@ export const changeLink = (command: Command, fields: Record<string, string>, { h
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
 
 /** Renders a cell, with a link if the cell identifies a record with a page. `flag` names the record. */
-function rendered(name: string, cell: Cell | undefined, flag?: string): Html {
+function rendered(name: string, cell: Cell | undefined, flag = flagOf(name)): Html {
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
   if (name === 'status' && text !== '-') return statusOf(text)
-  const to = text === '-' ? undefined : flag ? addressOfRecord(flag, text) : addressOfColumn(name, text)
-  if (to !== undefined) return html`<a class="id" href="${to}">${text}</a>`
+  const page = flag && pageOfRecord(flag)
+  if (flag && page && text !== '-') return html`<a class="id" href="${addressOf(page, { [flag]: text })}">${text}</a>`
   return /^(?=.*\d)[\w.-]{16,}$/.test(text) ? html`<span class="id">${text}</span>` : html`${text}`
 }
 

@@ -42,17 +42,22 @@ export const addressOf = (command: string, fields: Record<string, string>) =>
   `${pageName(command)}?${new URLSearchParams(fields)}`
 
 /**
- * Returns the arguments of the command line for the fields that are flags of the command. Spaces separate the values of
- * a repeatable flag. Ignores all other fields, and the argument after the command's name, because it may name a file of
- * this machine.
+ * Returns the values of the fields that are flags of the command. Spaces separate the values of a repeatable flag.
+ * Ignores all other fields, and the argument after the command's name, because it may name a file of this machine.
  */
-export function toArguments(command: Command, fields: PageFields): string[] {
-  return flagsOf(command).flatMap((flag) => {
+export function valuesOf(command: Command, fields: PageFields): Record<string, string[]> {
+  const given = flagsOf(command).map((flag): [string, string[]] => {
     const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
-    const values = command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent
-    return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
+    return [flag, command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent]
   })
+  return Object.fromEntries(given.filter(([, values]) => values.length > 0))
 }
+
+/** Returns the arguments of the command line for the fields that are flags of the command. */
+export const toArguments = (command: Command, fields: PageFields): string[] =>
+  Object.entries(valuesOf(command, fields)).flatMap(([flag, values]) =>
+    values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`)),
+  )
 
 /** Formats a command for a shell. */
 export function commandLine({ name }: Command, args: readonly string[]): string {
@@ -77,6 +82,12 @@ const RECORD_FLAGS = Object.keys(RECORDS)
 /** Returns the column with the identifiers of the records that `flag` names; empty if no column has them. */
 export const columnOf = (flag: string) => RECORDS[flag]?.column ?? ''
 
+/** Returns the flag that names the records whose identifiers a column contains; undefined for any other column. */
+export const flagOf = (column: string) => RECORD_FLAGS.find((flag) => columnOf(flag) === column)
+
+/** Returns the command whose page shows a record; undefined if the record has no page. */
+export const pageOfRecord = (flag: string) => RECORDS[flag]?.page
+
 /** Returns the flag with which the fields of a change name a record; undefined if they name none. */
 export const recordOf = ({ changes, flags }: Command, fields: PageFields) =>
   RECORD_FLAGS.find((flag) => changes && flags.includes(flag) && fields[flag])
@@ -94,28 +105,12 @@ export function alternativesTo(flag: string, { usage, flags }: Command): readonl
   return alternatives.flat().filter((one) => !own.includes(one))
 }
 
-/** Returns the command whose page shows a record; undefined if the record has no page. */
-export const pageOfRecord = (flag: string, { commands }: OperatorView) =>
-  commands.find(({ name }) => name === RECORDS[flag]?.page)
-
 /** Returns the changes in the group of a list that name no record, such as `settlements pull`. */
 export const changesBeside = ({ commands }: OperatorView, list: Command) =>
   commands.filter(({ name, changes, flags }) => {
     const isOfRecord = RECORD_FLAGS.some((flag) => flags.includes(flag))
     return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
   })
-
-/** Returns the address of the page of a record; undefined if the record has no page. */
-export function addressOfRecord(flag: string, id: string): string | undefined {
-  const page = RECORDS[flag]?.page
-  return page && addressOf(page, { [flag]: id })
-}
-
-/** Returns the address of the record that a column names; undefined if the column names no record with a page. */
-export function addressOfColumn(column: string, id: string): string | undefined {
-  const flag = RECORD_FLAGS.find((one) => RECORDS[one]?.column === column)
-  return flag && addressOfRecord(flag, id)
-}
 
 /** Labels of changes for which the second word of the command is not clear. */
 const LABELS: Readonly<Record<string, string>> = {
