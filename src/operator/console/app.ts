@@ -7,7 +7,6 @@ import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
-import { html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
@@ -17,9 +16,9 @@ import { createOverview } from '../monitoring/overview.ts'
 import { pageHeaders } from '../page.ts'
 import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
-import { pageOf, STYLE_SHEET } from './layout.ts'
+import { type Page, pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, errorPage, formPage, readPage, search } from './pages.ts'
+import { confirmationPage, errorPage, errorText, formPage, readPage, search } from './pages.ts'
 import { createUploads } from './uploads.ts'
 import { addressOf, type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
 
@@ -90,7 +89,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const { view } = request
     const found = await search(text, view as OperatorView)
     if ('orderId' in found) return reply.redirect(addressOf('payments show', { 'order-id': found.orderId }), 303)
-    return pageOf({ title: 'Search', ...found, view, text })
+    return pageOf({ title: 'Search', ...found, text }, view)
   })
 
   app.get('/:page', show)
@@ -111,7 +110,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const shown = await confirmationPage(command, form, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     ).catch((error) => errorPage(error, command, form.fields, view))
-    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
+    return send(reply, shown, view)
   })
   return app
 
@@ -121,8 +120,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (fields.csv === 'on' && command.flags.includes('csv')) return sendCsv(command, fields, view, reply)
     const page = command.changes ? formPage : readPage
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
-    if (shown.refreshSeconds !== undefined) reply.header('refresh', shown.refreshSeconds)
-    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
+    return send(reply, shown, view)
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
@@ -138,6 +136,12 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (!view?.commands.includes(command)) throw rejected(403, LACKS_ACT)
     return { command, view }
   }
+}
+
+function send(reply: FastifyReply, page: Page, view: OperatorView | undefined) {
+  const { status = 200, refreshSeconds } = page
+  if (refreshSeconds !== undefined) reply.header('refresh', refreshSeconds)
+  return reply.code(status).send(pageOf(page, view))
 }
 
 /** Sends all rows of a command as CSV for spreadsheets. */
@@ -171,14 +175,11 @@ async function protect(
     const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
     if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
-    if (status === 503 && request.method === 'GET') reply.header('refresh', limits.today.refreshSeconds)
     const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
-    const details = error instanceof CommandError ? error.details : []
-    const body = html`<p class="error">${text}</p>\n${details.map((line) => html`<p>${line}</p>\n`)}`
-    return reply
-      .code(status)
-      .headers(HEADERS)
-      .send(pageOf({ title: 'The request failed', body, view: request.view }))
+    const body = errorText(text, error instanceof CommandError ? error.details : [])
+    const refreshSeconds = status === 503 && request.method === 'GET' ? limits.today.refreshSeconds : undefined
+    const page = { title: 'The request failed', status, refreshSeconds, body }
+    return send(reply.headers(HEADERS), page, request.view)
   })
   app.setNotFoundHandler(() => {
     throw unknownPage()
@@ -195,10 +196,8 @@ async function protect(
       return undefined
     },
   })
-  app.addHook('onRequest', async ({ view }) => {
+  app.addHook('onRequest', async ({ method, headers, view }) => {
     if (view !== undefined) view.open = await countOpen().catch(() => ({}))
-  })
-  app.addHook('onRequest', async ({ method, headers }) => {
     if (method === 'POST' && !isSameOrigin(headers)) throw rejected(403, OTHER_ORIGIN)
   })
 }

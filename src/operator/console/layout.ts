@@ -27,15 +27,14 @@ export type Page = {
   title: string
   beside?: Html
   body: Html
-  view?: OperatorView | undefined
   text?: string
-  refreshSeconds?: number
+  refreshSeconds?: number | undefined
   /** The HTTP status, which is 200 by default. */
   status?: number
 }
 
-/** Returns a page of the console. */
-export function pageOf({ title, beside, body, view, text }: Page): string {
+/** Returns a page of the console; undefined `view` omits the navigation. */
+export function pageOf({ title, beside, body, text }: Page, view: OperatorView | undefined): string {
   const all = html`<a class="skip" href="#text">Skip to content</a>
 ${view && header(view, text)}<main id="text">
 ${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>

@@ -40,7 +40,7 @@ ${timeline(order.steps)}</ol></div>
 ${await Promise.all(tables)}`
   const refunds = refunded.paise > 0 ? statusOf('', `${toIndianRupees(refunded.paise)} refunded`) : undefined
   const beside = html`${statusOf(status, isExpired ? 'Expired' : STATUS[status])} ${refunds}`
-  return { title: toIndianRupees(amount.paise), beside, body, view }
+  return { title: toIndianRupees(amount.paise), beside, body }
 }
 
 /** Returns the steps. The part of a text after its first `: ` or `, ` has a line of its own. */

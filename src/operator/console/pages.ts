@@ -47,7 +47,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => changeLink(one, {}, view))
   const links = html`<p class="actions">${changes}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
-  return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}`, view }
+  return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}` }
 }
 
 /** Returns the form of a command, filled in, with the error of the command. Throws any other error. */
@@ -61,18 +61,20 @@ export async function errorPage(
   const title = command.summary
   const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
   // The page of a command that requires filters begins with its empty form.
-  if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0)
-    return { title, body: form, view }
-  const details = error.details.map((line) => html`<p>${line}</p>\n`)
-  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${details}${form}`, view }
+  if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
+  return { title, status: 400, body: html`${errorText(error.message, error.details)}${form}` }
 }
+
+/** Returns the text of an error. */
+export const errorText = (message: string, details: readonly string[]): Html =>
+  html`<p class="error" role="alert">${message}</p>\n${details.map((line) => html`<p>${line}</p>\n`)}`
 
 /** Returns the page with the empty form of a change, and the record that it changes. */
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const form = changeForm(command, fields, pageBefore(fields, view).page)
   const before = beforeChange(await recordBefore(command, fields, view))
   const body = html`<div class="columns"><div>${form}</div>\n${before}</div>\n`
-  return { title: command.summary, body, view }
+  return { title: command.summary, body }
 }
 
 /** Returns the page on which an operator confirms a change, with its arguments and the record as it is before. */
@@ -101,7 +103,7 @@ ${amount && html`<p class="amount">${amount}</p>\n`}${fieldList({ ...file, ...ot
 ${confirmationForm(command, signed, { back, amount })}</section>
 <div>${beforeChange(record)}${sameCommand(line)}</div></div>
 `
-  return { title: `${command.summary}?`, body, view }
+  return { title: `${command.summary}?`, body }
 }
 
 /** Returns the section with the record that a change names, as it is before the change. */
