@@ -121,23 +121,18 @@ async function addKey(client: Queryable, key: Unminted<NewKey>, ...advice: strin
   }
   const { publicKey, secretKey } = mintKeyPair()
   const added = await storeKey(client, { ...key, publicKey, secretHash: hashSecret(secretKey) })
-  const fields = { publicKey, secretKey, ...added }
+  const { lastUsedOn: _, revokedAt: __, ...stored } = { lastUsedOn: null, ...added }
   const notes = ['Store the secret key now. It is not shown again; the service stores only its hash.', ...advice]
-  return { data: record(fields, notes.join('\n')), created: { publicKey } }
+  return { data: record({ publicKey, secretKey, ...stored }, notes.join('\n')), created: { publicKey } }
 }
 
 async function storeKey(client: Queryable, key: NewKey) {
-  if ('operator' in key) {
-    const { operator, label, rights, expiresOn, createdAt } = await createOperatorKeys(client).add(key)
-    return { operator, label, rights, expiresOn, createdAt }
-  }
-  const added = await createAccessKeys(client)
+  if ('operator' in key) return createOperatorKeys(client).add(key)
+  return createAccessKeys(client)
     .add(key)
     .catch((error: unknown) => {
       if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
       const list = 'mid' in key.owner ? 'ops merchants list' : 'ops partners list'
       throw new CommandError(`${Object.entries(key.owner).flat().join(' ')} does not exist: see ${list}`)
     })
-  const { mid, pid, label, rights, expiresOn, createdAt } = added
-  return { mid, pid, label, rights, expiresOn, createdAt }
 }

@@ -1,10 +1,8 @@
-import { COLOURS } from '../../platform/colours.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { htmlPage } from '../page.ts'
-import { STYLE } from './style.ts'
 import {
   alternativesTo,
   flagsOf,
@@ -15,9 +13,6 @@ import {
   pageName,
   recordOf,
 } from './view.ts'
-
-/** The style sheet of the console. */
-export const STYLE_SHEET = COLOURS + STYLE
 
 /**
  * `beside` is markup beside the title, and `text` the text of the search. `refreshSeconds` is the time until the page

@@ -1,3 +1,4 @@
+import type { AccessKeyListing, NewAccessKey } from '../../gateway/tenants/access-keys.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIstDay } from '../../platform/time.ts'
 
@@ -8,15 +9,10 @@ export type ConsoleRight = (typeof CONSOLE_RIGHTS)[number]
 /** The key with which an operator signs in to the console. */
 export type OperatorKey = { publicKey: string; secretHash: Buffer; operator: string; rights: readonly ConsoleRight[] }
 
-type OperatorKeyListing = Omit<OperatorKey, 'secretHash'> & {
-  label: string | null
-  /** The last IST day on which the key is valid, `YYYY-MM-DD`; null if the key does not expire. */
-  expiresOn: string | null
-  createdAt: Date
-  revokedAt: Date | null
-}
+type OperatorKeyListing = Omit<OperatorKey, 'secretHash'> &
+  Pick<AccessKeyListing, 'label' | 'expiresOn' | 'createdAt' | 'revokedAt'>
 
-export type NewOperatorKey = OperatorKey & { label: string | null; expiresOn?: string | undefined; now: Date }
+export type NewOperatorKey = OperatorKey & Pick<NewAccessKey, 'label' | 'expiresOn' | 'now'>
 
 const LISTING = `public_key as "publicKey", operator, label, rights, to_char(expires_on, 'YYYY-MM-DD') as "expiresOn",
                  created_at as "createdAt", revoked_at as "revokedAt"`

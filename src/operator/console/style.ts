@@ -1,5 +1,8 @@
-/** The style sheet of the console, without the colours. */
-export const STYLE = `* { box-sizing: border-box; }
+import { COLOURS } from '../../platform/colours.ts'
+
+/** The style sheet of the console. */
+export const STYLE_SHEET = `${COLOURS}
+* { box-sizing: border-box; }
 body { display: grid; grid-template: auto 1fr / 12.5rem minmax(0, 1fr); margin: 0; min-height: 100vh; background: var(--ground); color: var(--ink); }
 body, input, button, .button { font: 0.9375rem/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }
 a { color: var(--accent); text-underline-offset: 0.15em; }
