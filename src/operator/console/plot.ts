@@ -1,10 +1,7 @@
 import { type Html, html } from '../../platform/html.ts'
 
-/**
- * A bar of height `whole` with a part of height `part` in another colour, and a tooltip with `text`. If `whole` is
- * undefined, the plot shows a gap.
- */
-export type Bar = { whole: number | undefined; part: number; text: string }
+/** A bar of height `whole` with a part of height `part` in another colour, and a tooltip with `text`. */
+export type Bar = { whole: number; part: number; text: string }
 
 /**
  * Widths and heights are in SVG units. Only their proportions matter, because CSS stretches the SVG to the width of the
@@ -19,13 +16,13 @@ const HEIGHT = 100
  * plot to screen readers, so a table next to the plot must show the numbers.
  */
 export function plot(bars: readonly Bar[], label: string): Html {
-  const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))
+  const most = Math.max(1, ...bars.map(({ whole }) => whole))
   const rect = (kind: string, index: number, count: number) => {
     const height = Math.round((count / most) * HEIGHT * 100) / 100
     return html`<rect class="${kind}" x="${index * BAR_WIDTH + GAP / 2}" y="${HEIGHT - height}" width="${BAR_WIDTH - GAP}" height="${height}"/>`
   }
   const drawn = bars.map(
-    ({ whole = 0, part, text }, index) =>
+    ({ whole, part, text }, index) =>
       html`<g><title>${text}</title>${rect('whole', index, whole)}${rect('part', index, part)}</g>\n`,
   )
   const width = bars.length * BAR_WIDTH

@@ -5,7 +5,7 @@ import { toIstTime } from '../../platform/time.ts'
 import { table } from '../cli/data.ts'
 import { HOURS, type Today } from '../cli/read-today.ts'
 import { conversionText, keyTable, merchantTable } from '../cli/today.ts'
-import { type Fact, factsOf, type Severity } from '../cli/today-facts.ts'
+import { type Fact, factsOf, SEVERITIES, type Severity } from '../cli/today-facts.ts'
 import { cellText } from '../cli/write-text.ts'
 import type { Page } from './layout.ts'
 import { plot } from './plot.ts'
@@ -16,44 +16,40 @@ import { addressOf, type OperatorView, type PageFields } from './view.ts'
 export async function todayPage(today: Today, { refresh }: PageFields, view: OperatorView): Promise<Page> {
   const { at, expiringKeys, merchants } = today
   const { refreshSeconds } = LIMITS.today
+  const filters: Record<string, string> = merchants ? { 'by-merchant': 'on' } : {}
+  const [start, stop] = [addressOf('today', filters), addressOf('today', { ...filters, refresh: 'off' })]
   const isStill = refresh === 'off'
-  const filters = merchants && { 'by-merchant': 'on' }
+  const refreshing = isStill
+    ? html`<a href="${start}">Refresh automatically</a>`
+    : html`This page refreshes every ${refreshSeconds} seconds. <a href="${stop}">Stop refreshing</a>`
   const facts = factsOf(today)
-  const list = (severity: Severity, title: Html) =>
-    factList(
-      facts.filter((fact) => fact.severity === severity),
-      title,
-      view,
-    )
-  const body = html`<p>${toIstTime(at)}. ${
-    isStill
-      ? html`<a href="${addressOf('today', { ...filters })}">Refresh automatically</a>`
-      : html`This page refreshes every ${refreshSeconds} seconds. <a href="${addressOf('today', { ...filters, refresh: 'off' })}">Stop refreshing</a>`
-  }</p>
+  const [now, later, information] = SEVERITIES.map((severity) => factList(severity, facts, view))
+  const body = html`<p>${toIstTime(at)}. ${refreshing}</p>
 <section class="needs" aria-labelledby="needs"><h2 id="needs">Needs attention</h2>
-${facts.every(({ severity }) => severity === 'information') ? html`<p>Nothing.</p>\n` : undefined}${list('now', html`<h3>Now</h3>`)}${list('today', html`<h3>Today</h3>`)}</section>
+${now || later ? undefined : html`<p>Nothing.</p>\n`}${now && html`<h3>Now</h3>\n${now}`}${later && html`<h3>Today</h3>\n${later}`}</section>
 <section aria-labelledby="orders"><h2 id="orders">Orders created today</h2>
 ${tiles(today)}${await hoursGraph(today, view)}</section>
 ${
   merchants
     ? await renderData(merchantTable(merchants), view)
     : html`<p><a href="${addressOf('today', { 'by-merchant': 'on' })}">Show the orders of each merchant</a></p>\n`
-}${await renderData(keyTable(expiringKeys), view)}${list('information', html`<h2>Information</h2>`)}`
-  return { title: 'Today', body, ...(!isStill && { refreshSeconds }) }
+}${await renderData(keyTable(expiringKeys), view)}<h2>Information</h2>
+${information}`
+  return { title: 'Today', body, refreshSeconds: isStill ? undefined : refreshSeconds }
 }
 
-/** Returns a list of facts, each with a link to the page that lists its work, and the chapter that explains it. */
-function factList(facts: readonly Fact[], title: Html, { commands }: OperatorView): Html | undefined {
+/** Returns the facts of one severity, each with a link to the list of its work, and the chapter that explains it. */
+function factList(severity: Severity, all: readonly Fact[], { commands }: OperatorView): Html | undefined {
+  const facts = all.filter((fact) => fact.severity === severity)
   if (facts.length === 0) return undefined
-  const rows = facts.map(({ severity, subject, status, command, chapter }) => {
+  const rows = facts.map(({ subject, status, command, chapter }) => {
     const hasPage = commands.some(({ name }) => name === command?.name)
     const linked =
       command && hasPage ? html`<a href="${addressOf(command.name, command.flags)}">${subject}</a>` : subject
-    const manual =
-      severity !== 'information' && chapter && html` <small class="quiet">Operator manual: ${chapter}</small>`
-    return html`<div class="${severity}"><dt>${linked}</dt><dd>${status}${manual || undefined}</dd></div>\n`
+    const manual = severity === 'information' ? undefined : chapter && `Operator manual: ${chapter}`
+    return html`<div class="${severity}"><dt>${linked}</dt><dd>${status}${manual && html` <small class="quiet">${manual}</small>`}</dd></div>\n`
   })
-  return html`${title}\n<dl class="fields facts">\n${rows}</dl>\n`
+  return html`<dl class="fields facts">\n${rows}</dl>\n`
 }
 
 function tiles({ orders, amount, paid, paidAmount, conversion, waiting, failed, expired, cancelled }: Today): Html {
@@ -66,14 +62,12 @@ ${tile('Orders', orders, cellText(amount))}${tile('Paid', paid, cellText(paidAmo
 
 /** Draws the orders of each hour of the day, with the number paid, and lists the same figures in a table. */
 async function hoursGraph({ hours }: Today, view: OperatorView): Promise<Html> {
-  const all = Array.from({ length: HOURS }, (_, hour) => {
+  const bars = Array.from({ length: HOURS }, (_, hour) => {
     const { orders = 0, paid = 0 } = hours.find((one) => one.hour === hour) ?? {}
-    return { name: hourName(hour), orders, paid }
+    const text = `${hourName(hour)}: ${counted(orders, 'order')}, ${toIndianDigits(paid)} paid`
+    return { whole: orders, part: paid, text }
   })
-  const most = Math.max(...all.map(({ orders }) => orders))
-  const bars = all.map(({ name, orders, paid }) => {
-    return { whole: orders, part: paid, text: `${name}: ${counted(orders, 'order')}, ${toIndianDigits(paid)} paid` }
-  })
+  const most = Math.max(...bars.map(({ whole }) => whole))
   return html`<figure>
 <figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; peak ${counted(most, 'order')} per hour</figcaption>
 ${plot(bars, 'Today’s orders by hour, with the number paid')}
