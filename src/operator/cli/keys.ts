@@ -121,7 +121,7 @@ async function addKey(client: Queryable, key: Unminted<NewKey>, ...advice: strin
   }
   const { publicKey, secretKey } = mintKeyPair()
   const added = await storeKey(client, { ...key, publicKey, secretHash: hashSecret(secretKey) })
-  const { lastUsedOn: _, revokedAt: __, ...stored } = { lastUsedOn: null, ...added }
+  const { publicKey: _, lastUsedOn: __, revokedAt: ___, ...stored } = { lastUsedOn: null, ...added }
   const notes = ['Store the secret key now. It is not shown again; the service stores only its hash.', ...advice]
   return { data: record({ publicKey, secretKey, ...stored }, notes.join('\n')), created: { publicKey } }
 }
