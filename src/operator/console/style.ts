@@ -54,7 +54,7 @@ dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .timeline li:not(:last-child)::before { content: ''; position: absolute; inset: 0.5rem auto -0.5rem 0.25rem; border-left: 2px solid var(--line); }
 .timeline li::after { content: ''; position: absolute; top: 0.4375rem; left: 0; width: 0.625rem; height: 0.625rem; border-radius: 50%; background: var(--dot); }
 .timeline li > span { min-width: 0; overflow-wrap: anywhere; }
-.timeline span small { display: block; }
+:is(.facts, .tiles, .timeline span) small { display: block; }
 .table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
 :is(th, td) { max-width: 26rem; padding: 0.4375rem 0.75rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
@@ -70,7 +70,7 @@ dd .id { max-width: 100%; }
 .change label { display: block; max-width: 26rem; margin: 0 0 0.875rem; }
 .change input:not([type='checkbox']) { display: block; width: 100%; }
 label { display: grid; font-weight: 600; }
-label small { font-weight: 400; }
+:is(.tiles, label) small { font-weight: 400; }
 label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center; min-height: 2.5rem; }
 input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.375rem 0.875rem; border: 1px solid var(--unpaid); border-radius: 0.625rem; background: var(--ground); color: var(--ink); }
 button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
@@ -81,15 +81,12 @@ h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
 .facts { max-width: 62rem; }
 .facts > div { flex-wrap: wrap; gap: 0 1rem; }
 .facts dt { flex: 0 0 11rem; }
-.facts dt::first-letter, .facts dt a::first-letter { text-transform: uppercase; }
 .facts dd { flex: 1 1 20rem; }
-.facts small { display: block; }
 .count { padding: 0 0.4375rem; border-radius: 0.625rem; background: var(--bad); color: var(--ground); font-weight: 600; }
 .now dt, .now dt a { color: var(--bad); font-weight: 600; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.5rem, 1fr)); gap: 0.75rem; }
 figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
 .tiles dd { font-size: 1.375rem; font-weight: 650; line-height: 1.3; }
-.tiles small { display: block; font-weight: 400; }
 .ends { display: flex; justify-content: space-between; margin-bottom: 0.5rem; }
 .plot { display: block; width: 100%; height: 9rem; margin-top: 0.5rem; border-bottom: 1px solid var(--quiet); }
 .plot .whole { fill: var(--unpaid); }
