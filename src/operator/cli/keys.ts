@@ -105,7 +105,7 @@ export const keyCommands = [
 export async function listKeys(db: Queryable, owner: z.output<typeof Owner>) {
   const { mid, pid, operator } = owner
   const accessKeys = operator === undefined ? await createAccessKeys(db).list({ mid, pid }) : []
-  const operatorKeys = (mid ?? pid) === undefined ? await createOperatorKeys(db).list(operator) : []
+  const operatorKeys = (mid ?? pid) === undefined ? await createOperatorKeys(db).list({ operator }) : []
   return [
     ...accessKeys.map((key) => ({ ...key, operator: null })),
     ...operatorKeys.map((key) => ({ ...key, mid: null, pid: null, lastUsedOn: null })),

@@ -18,14 +18,20 @@ const LISTING = `public_key as "publicKey", operator, label, rights, to_char(exp
                  created_at as "createdAt", revoked_at as "revokedAt"`
 const IS_VALID = 'revoked_at is null and (expires_on is null or expires_on >= $1)'
 
+type Criteria = { operator?: string | undefined; publicKey?: string }
+
 /** The operators' keys in the database. The database stores only the SHA-256 of a secret. */
 export function createOperatorKeys(db: Queryable) {
-  /** Reads the listing of a key, because Citus accepts no `to_char` in RETURNING. */
-  async function show(publicKey: string): Promise<OperatorKeyListing | undefined> {
-    const { rows } = await db.query<OperatorKeyListing>(`select ${LISTING} from operator_keys where public_key = $1`, [
-      publicKey,
-    ])
-    return rows[0]
+  /** Returns the keys, oldest first, also revoked ones. Changes read their key here: Citus has no to_char in RETURNING. */
+  async function list({ operator, publicKey }: Criteria = {}): Promise<OperatorKeyListing[]> {
+    const { rows } = await db.query<OperatorKeyListing>(
+      `select ${LISTING}
+         from operator_keys
+        where ($1::text is null or operator = $1) and ($2::text is null or public_key = $2)
+        order by created_at, public_key`,
+      [operator, publicKey],
+    )
+    return rows
   }
 
   return {
@@ -52,17 +58,10 @@ export function createOperatorKeys(db: Queryable) {
          values ($1, $2, $3, $4, $5, $6, $7)`,
         [publicKey, secretHash, operator, label, rights, expiresOn, now],
       )
-      return (await show(publicKey)) as OperatorKeyListing
+      return (await list({ publicKey }))[0] as OperatorKeyListing
     },
 
-    /** Returns all keys, or the keys of one operator, oldest first. The result includes revoked keys. */
-    async list(operator?: string): Promise<OperatorKeyListing[]> {
-      const { rows } = await db.query<OperatorKeyListing>(
-        `select ${LISTING} from operator_keys where $1::text is null or operator = $1 order by created_at, public_key`,
-        [operator],
-      )
-      return rows
-    },
+    list,
 
     /** Revokes a key. A repeat does not change the time of the first call. Returns undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<OperatorKeyListing | undefined> {
@@ -70,7 +69,7 @@ export function createOperatorKeys(db: Queryable) {
         publicKey,
         now,
       ])
-      return show(publicKey)
+      return (await list({ publicKey }))[0]
     },
   }
 }
