@@ -72,8 +72,8 @@ export async function requireKey(
 type Credentials<Key> = {
   rates: Limits['rates']
   findKey: (publicKey: string, request: FastifyRequest) => Promise<Key | undefined>
-  /** Called with the key of a valid request. Returns undefined for most requests, because these need not wait. */
-  accept: (key: Key, request: FastifyRequest) => Promise<unknown> | undefined
+  /** Called with the key of a valid request, which waits for a promise that `accept` returns. */
+  accept: (key: Key, request: FastifyRequest) => unknown
 }
 
 /**
@@ -98,8 +98,7 @@ export async function requireCredentials<Key extends { secretHash: Buffer }>(
         await countFailure(request)
         throw unauthorized()
       }
-      const accepted = accept(key, request)
-      if (accepted) await accepted
+      await accept(key, request)
     },
   })
   app.addHook('onRequest', app.basicAuth)

@@ -15,10 +15,10 @@ const PACED_KEYS = 10_000
 type Clock = { elapsedMs: () => number; sleep: (ms: number) => Promise<unknown> }
 
 /**
- * Limits for invalid credentials, counted in this process. Wrong secrets are counted per key and address: without TRUST_PROXY, all callers
- * behind a load balancer share one address, and one caller must not lock out another. Unknown keys are counted only per
- * address, because each request may send a different key. Unknown keys never cause the rejection of existing keys from
- * the same address.
+ * Limits for invalid credentials, counted in this process. Wrong secrets are counted per key and address: without
+ * TRUST_PROXY, all callers behind a load balancer share one address, and one caller must not lock out another. Unknown
+ * keys are counted only per address, because each request may send a different key. Unknown keys never cause the
+ * rejection of existing keys from the same address.
  */
 export async function registerCredentialLimits(app: FastifyInstance, { wrongSecrets, unknownKeys }: Limits['rates']) {
   await app.register(rateLimit, { global: false, timeWindow: 60 * SECOND_MS })
