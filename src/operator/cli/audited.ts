@@ -15,8 +15,8 @@ export type Change = (work: (client: pg.PoolClient) => Promise<Result>) => Promi
 
 /**
  * Runs a command that changes data. Stores the command's audit row before the command begins, so that every change has
- * a row even if the process is killed; a second command with the same `auditId` is rejected. The transaction of `change` stores the outcome. If a command uses its own
- * transactions instead of `change`, the outcome is stored after the last transaction.
+ * a row even if the process is killed. Rejects a second command with the same `auditId`. The transaction of `change`
+ * stores the outcome. If a command uses its own transactions, the outcome is stored after the last transaction.
  */
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },

@@ -152,14 +152,15 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   exceptions: exceptionTable(history.exceptions),
   settlements: settlementTable(history.settlements, 'Settlements'),
   refunds: refundTable(history.refunds, { title: 'Refunds' }),
-  webhooks: table('id, type, outcome, attempts, deliveredAt, dueAt, url', history.webhooks, DELIVERIES),
+  webhooks: deliveryTable(history.webhooks),
   steps: table('at, by, what', stepsOf(history, now)),
 })
 
-const DELIVERIES = {
-  title: 'Webhook deliveries',
-  changes: ({ id }: { id: string }) => [{ delivery: id }],
-}
+const deliveryTable = (deliveries: PaymentHistory['webhooks']) =>
+  table('id, type, outcome, attempts, deliveredAt, dueAt, url', deliveries, {
+    title: 'Webhook deliveries',
+    changes: ({ id }) => [{ delivery: id }],
+  })
 
 /** The amounts of an order. Refunds of a duplicate payment are not included. */
 function moneyOf({ amount, utr, refunds, refundable }: PaymentHistory) {
@@ -174,9 +175,9 @@ const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 
 /** Formats a payment and its history. */
 function describe(history: PaymentHistory, now: Date): RecordData {
-  const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, ...intent } = history
-  const isOnlyId = intent.utr !== null && intent.bankReference === null
-  const bankReference = isOnlyId ? REFERENCE_UNKNOWN : intent.bankReference
   const json = toJson(history, now)
-  return document(json, record({ ...intent, bankReference, ...moneyOf(history) }), json.steps)
+  const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, steps, ...fields } = json
+  const isOnlyId = history.utr !== null && history.bankReference === null
+  const bankReference = isOnlyId ? REFERENCE_UNKNOWN : history.bankReference
+  return document(json, record({ ...fields, bankReference }), steps)
 }
