@@ -58,12 +58,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
-  const runAs = async (
-    person: string,
-    command: Command,
-    args: string[],
-    { auditId = randomUUID(), sha256 }: Run = {},
-  ) => {
+  const runAs = async (person: string, command: Command, args: string[], run: Run = {}) => {
+    const { auditId = randomUUID(), sha256 } = run
     const prepared = command.prepare(args)
     const file = sha256 === undefined ? undefined : await uploads.open(person, sha256)
     const given = { ...context, ...unattended(file), now: now(), person, auditId }
@@ -194,7 +190,6 @@ async function protect(
     findKey: (publicKey) => findKey(publicKey),
     accept(key, request) {
       request.view = viewOf(key, request.url.slice(1) || START_PAGE)
-      return undefined
     },
   })
   app.addHook('onRequest', async ({ method, headers, view }) => {

@@ -4,9 +4,8 @@ import { counted, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { Money, RecordData, TableData } from '../cli/data.ts'
 import { CommandError, UsageError } from '../cli/errors.ts'
-import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
+import { paymentTable } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
-import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
 import { orderPage } from './order-page.ts'
@@ -37,17 +36,18 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const output = await view.run(command, args)
   const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
-  if (command.name === 'payments show' && data instanceof RecordData) {
-    return orderPage(data.fields as ShownPayment, view, same)
-  }
-  if (command.name === 'today' && data instanceof RecordData) {
-    const page = await todayPage(data.fields as Today, fields, view)
-    return { ...page, body: html`${page.body}${same}` }
-  }
+  const ownPage = OWN_PAGES[command.name]
+  if (ownPage && data instanceof RecordData) return ownPage(data.fields as never, view, same)
   const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => changeLink(one, {}, view))
   const links = html`<p class="actions">${changes}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
   return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}` }
+}
+
+/** Pages of commands that are no lists, from the fields of the command's data. */
+const OWN_PAGES: Readonly<Record<string, (fields: never, view: OperatorView, same: Html) => Promise<Page>>> = {
+  'payments show': orderPage,
+  today: todayPage,
 }
 
 /** Returns the form of a command, filled in, with the error of the command. Throws any other error. */

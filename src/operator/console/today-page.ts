@@ -10,15 +10,15 @@ import { cellText } from '../cli/write-text.ts'
 import type { Page } from './layout.ts'
 import { plot } from './plot.ts'
 import { renderData } from './render.ts'
-import { addressOf, type OperatorView, type PageFields } from './view.ts'
+import { addressOf, type OperatorView } from './view.ts'
 
-/** Returns the page of today, from the fields of `ops today`. It reloads itself unless `refresh` is off. */
-export async function todayPage(today: Today, { refresh }: PageFields, view: OperatorView): Promise<Page> {
+/** Returns the page of today, from the fields of `ops today`. It reloads itself unless its address has `refresh=off`. */
+export async function todayPage(today: Today, view: OperatorView, same: Html): Promise<Page> {
   const { at, expiringKeys, merchants } = today
   const { refreshSeconds } = LIMITS.today
   const filters: Record<string, string> = merchants ? { 'by-merchant': 'on' } : {}
   const [start, stop] = [addressOf('today', filters), addressOf('today', { ...filters, refresh: 'off' })]
-  const isStill = refresh === 'off'
+  const isStill = view.here.includes('refresh=off')
   const refreshing = isStill
     ? html`<a href="${start}">Refresh automatically</a>`
     : html`This page refreshes every ${refreshSeconds} seconds. <a href="${stop}">Stop refreshing</a>`
@@ -34,7 +34,7 @@ ${
     ? await renderData(merchantTable(merchants), view)
     : html`<p><a href="${addressOf('today', { 'by-merchant': 'on' })}">Show the orders of each merchant</a></p>\n`
 }${await renderData(keyTable(expiringKeys), view)}<h2>Information</h2>
-${information}`
+${information}${same}`
   return { title: 'Today', body, refreshSeconds: isStill ? undefined : refreshSeconds }
 }
 

@@ -22,7 +22,7 @@ export type OperatorView = {
 /** One run of a command: `auditId` identifies a change in the audit, and `sha256` the uploaded file that it reads. */
 export type Run = { auditId?: string; sha256?: string | undefined }
 
-/** PageFields of a query string or a form, by flag. */
+/** Fields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
 /**
