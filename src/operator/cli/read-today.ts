@@ -5,14 +5,13 @@ import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Paise } from '../../platform/money.ts'
-import { istDayOf, toIstDay } from '../../platform/time.ts'
-import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../monitoring/order-counts.ts'
+import { toIstDay } from '../../platform/time.ts'
+import { add, countOrdersOfDay, HOURS, NO_ORDERS, type OrderCounts } from '../monitoring/order-counts.ts'
 import { createOverview } from '../monitoring/overview.ts'
 import type { Context } from './command.ts'
 import { Money, rupees } from './data.ts'
 import { listKeys } from './keys.ts'
 
-export const HOURS = 24
 /** Number of days before its expiry from which a key is listed. */
 export const KEY_EXPIRY_NOTICE_DAYS = 14
 
@@ -25,7 +24,7 @@ export async function readToday(
   { balance, arrivals }: Awaited<ReturnType<typeof readBooks>>,
 ) {
   const [counts, overview, expiringKeys] = await Promise.all([
-    createOrderCounts(db).countByHourAndMerchant({ since: istDayOf(at), hours: HOURS }, at),
+    countOrdersOfDay(db, at),
     createOverview(db).read(at),
     readExpiringKeys(db, at),
   ])
@@ -38,9 +37,9 @@ export async function readToday(
   const merchants = [...ofMerchants]
     .map(([mid, counted]) => ({ mid, ...shownCounts(counted) }))
     .sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1))
-  const { exceptions, refunds, settlementImport = null, migration = null } = overview
+  const { exceptions, refunds } = overview
   return {
-    ...{ ...overview, day: toIstDay(at), at, ...shownCounts(hours.reduce(add)), settlementImport, migration },
+    ...{ ...overview, day: toIstDay(at), at, ...shownCounts(hours.reduce(add)) },
     hours: hours.flatMap((one, hour) => (one.orders > 0 ? [{ hour, ...shownCounts(one) }] : [])),
     ...(byMerchant && { merchants }),
     refunds: { ...refunds, amount: new Money(refunds.amount, true), oldest: refunds.oldest.map(inNumbers) },
@@ -79,10 +78,11 @@ const inRupees = <T extends { amount: Paise | null }>(one: T) => ({ ...one, amou
 
 const inNumbers = <T extends { amount: Paise }>(one: T) => ({ ...one, amount: new Money(one.amount, true) })
 
-/** Counts of orders with the share of paid orders, which is null before the first order is final. */
+/** Counts of orders with the share of paid ones among those with a final status, which is null before the first. */
 export type ShownCounts = ReturnType<typeof shownCounts>
 
 function shownCounts({ paise, paidPaise, ...counts }: OrderCounts) {
-  const conversion = conversionOf({ paise, paidPaise, ...counts }) ?? null
+  const { orders, waiting, paid } = counts
+  const conversion = orders > waiting ? paid / (orders - waiting) : null
   return { ...counts, conversion, amount: new Money(paise, true), paidAmount: new Money(paidPaise, true) }
 }

@@ -5,11 +5,12 @@ import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
 import { toIndianDigits, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
+import { HOURS } from '../monitoring/order-counts.ts'
 import { shareText } from '../texts.ts'
 import { command } from './command.ts'
 import { type Data, document, table } from './data.ts'
 import { clearScreen, printNote, type Terminal } from './output.ts'
-import { HOURS, KEY_EXPIRY_NOTICE_DAYS, readBooks, readToday, type ShownCounts, type Today } from './read-today.ts'
+import { KEY_EXPIRY_NOTICE_DAYS, readBooks, readToday, type ShownCounts, type Today } from './read-today.ts'
 import { factsOf } from './today-facts.ts'
 
 const REFRESH_MS = 5_000

@@ -67,9 +67,9 @@ export type Overview = {
   webhooks: { behind: number; longest: OverdueWebhook[] }
   /** Callbacks that were abandoned in the last 7 days, newest first. */
   returnCalls: { givenUp: number; newest: ReturnUrlCallbackAbandoned[] }
-  settlementImport: { importedAt: Date; file: string } | undefined
+  settlementImport: { importedAt: Date; file: string } | null
   /** The newest applied migration. */
-  migration: string | undefined
+  migration: string | null
 }
 
 const HOUR_MS = 60 * 60_000
@@ -192,7 +192,7 @@ export function createOverview(db: Queryable) {
         order by imported_at desc
         limit 1`,
     )
-    return rows[0]
+    return rows[0] ?? null
   }
 
   return {
@@ -214,7 +214,7 @@ export function createOverview(db: Queryable) {
         webhooks: await overdueWebhooks(now),
         returnCalls: await returnUrlCallbacksAbandoned(now),
         settlementImport: await lastSettlementImport(),
-        migration: [...(await appliedMigrations(db))].sort().at(-1),
+        migration: [...(await appliedMigrations(db))].sort().at(-1) ?? null,
       }
     },
   }
