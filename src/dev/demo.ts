@@ -46,9 +46,12 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await makeOrder(client, now)
     const stored = readStored(file)
     if (stored && (await hasKeys(client, stored))) return stored
-    const merchantKey = await makeKey(client, { owner: { mid: MID }, rights: RIGHTS, now })
-    const partnerKey = await makeKey(client, { owner: { pid: PID }, rights: ['list'], now })
-    const operatorKey = await makeOperatorKey(client, now)
+    const accessKeys = createAccessKeys(client)
+    const merchantKey = await makeKey((key) => accessKeys.add({ ...key, owner: { mid: MID }, rights: RIGHTS, now }))
+    const partnerKey = await makeKey((key) => accessKeys.add({ ...key, owner: { pid: PID }, rights: ['list'], now }))
+    const operatorKey = await makeKey((key) =>
+      createOperatorKeys(client).add({ ...key, operator: 'demo', rights: CONSOLE_RIGHTS, now }),
+    )
     const demo = { mid: MID, pid: PID, merchantKey, partnerKey, operatorKey }
     writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     return demo
@@ -110,16 +113,11 @@ async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   )
 }
 
-async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'rights' | 'now'>): Promise<KeyPair> {
+async function makeKey(
+  store: (key: Pick<NewAccessKey, 'publicKey' | 'secretHash' | 'label'>) => Promise<unknown>,
+): Promise<KeyPair> {
   const { publicKey, secretKey } = mintKeyPair()
-  await createAccessKeys(client).add({ publicKey, secretHash: hashSecret(secretKey), label: 'demo', ...key })
-  return { publicKey, secretKey }
-}
-
-async function makeOperatorKey(client: pg.Client, now: Date): Promise<KeyPair> {
-  const { publicKey, secretKey } = mintKeyPair()
-  const key = { publicKey, secretHash: hashSecret(secretKey), operator: 'demo', label: 'demo', rights: CONSOLE_RIGHTS }
-  await createOperatorKeys(client).add({ ...key, now })
+  await store({ publicKey, secretHash: hashSecret(secretKey), label: 'demo' })
   return { publicKey, secretKey }
 }
 

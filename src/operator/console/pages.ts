@@ -96,7 +96,7 @@ export async function confirmationPage(
   const { amount: given, ...others } = valuesOf(command, fields)
   const whole = isRefund(command) ? amountOf(command, record ?? {}) : undefined
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
-  const amount = money instanceof Money ? toIndianRupees(money.paise) : undefined
+  const amount = money && toIndianRupees(money.paise)
   const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })
   const line = commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags)
   const body = html`<div class="columns"><section class="card">
@@ -152,9 +152,6 @@ async function findRecord(data: unknown, flag: string, change: PageFields): Prom
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
 
-/** The fields of `payments find`. */
-type Found = Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>>
-
 /** The flags of `payments find` that may identify a payment by one text. */
 const SEARCHED = ['utr', 'order-id', 'merchant-order-id', 'refund', 'exception']
 
@@ -166,12 +163,15 @@ export async function search(text: string, view: OperatorView): Promise<{ orderI
   const searched: string[] = []
   let hasException = false
   for (const flag of SEARCHED) {
-    const { data } = await view.run(find, [`--${flag}=${text}`]).catch(nothingIfInvalid)
-    if (!(data instanceof RecordData)) continue
-    const found = data.fields as Found
-    for (const payment of found.payments.rows as Iterable<PaymentHistory>) payments.set(payment.orderId, payment)
-    others.push(found.exceptions, found.settlements)
-    hasException ||= Array.from(found.exceptions.rows as Iterable<object>).length > 0
+    // A text that does not have the form of one identifier may be another.
+    const found = await view.run(find, [`--${flag}=${text}`]).catch((error) => {
+      if (!(error instanceof UsageError)) throw error
+    })
+    if (!(found?.data instanceof RecordData)) continue
+    const lists = found.data.fields as Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>>
+    for (const payment of lists.payments.rows as Iterable<PaymentHistory>) payments.set(payment.orderId, payment)
+    others.push(lists.exceptions, lists.settlements)
+    hasException ||= Array.from(lists.exceptions.rows as Iterable<object>).length > 0
     searched.push(inWords(flag))
   }
   const [payment, another] = payments.values()
@@ -182,10 +182,4 @@ export async function search(text: string, view: OperatorView): Promise<{ orderI
   const body = html`<p class="quiet">Searched for “${text}” as ${searched.join(', ')}.</p>
 ${results}${results.join('') === '' ? nothing : undefined}`
   return { body }
-}
-
-/** Ignores that a text does not have the form of an identifier, because it may be another identifier. */
-function nothingIfInvalid(error: unknown): { data?: never } {
-  if (error instanceof UsageError) return {}
-  throw error
 }
