@@ -3,16 +3,7 @@ import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { optionsOf } from '../cli/options.ts'
 import { htmlPage } from '../page.ts'
-import {
-  alternativesTo,
-  flagsOf,
-  labelsOf,
-  listsOf,
-  type OperatorView,
-  type PageFields,
-  pageName,
-  recordOf,
-} from './view.ts'
+import { columnOf, flagsOf, labelsOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
 
 /**
  * `beside` is markup beside the title, and `text` the text of the search. `refreshSeconds` is the time until the page
@@ -52,6 +43,10 @@ ${listsOf(view).map(({ name }, index, lists) => {
   return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
 })}</ul></nav>
 `
+
+/** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
+const listsOf = ({ commands }: OperatorView) =>
+  commands.filter(({ changes, flags }) => !changes && !flags.some(columnOf))
 
 const isHere = (name: string, { here }: OperatorView) => here.split('?')[0] === pageName(name)
 
@@ -95,6 +90,15 @@ function inputs(command: Command, fields: PageFields): Html {
   })}`
 }
 
+/** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
+function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
+  const flagsIn = (text: string) => flags.filter((one) => new RegExp(`--${one}(?![\\w-])`).test(text))
+  const group = usage.match(/\([^()]*\)/g)?.find((text) => flagsIn(text).includes(flag)) ?? ''
+  const alternatives = group.split(' | ').map(flagsIn)
+  const own = alternatives.filter((one) => one.includes(flag)).flat()
+  return alternatives.flat().filter((one) => !own.includes(one))
+}
+
 /** Types of inputs by the placeholder of their value in the usage. */
 const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month' }
 
@@ -109,6 +113,9 @@ ${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="
 </form>
 `
 
-/** Returns the section that names the same command for the command line. */
-export const sameCommand = (line: string): Html =>
-  html`<section class="card"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`
+/** Returns the section with the same command, formatted for a shell. */
+export function sameCommand({ name }: Command, args: readonly string[]): Html {
+  const quoted = args.map((arg) => (/^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`))
+  const line = ['ops', name, ...quoted].join(' ')
+  return html`<section class="card"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`
+}

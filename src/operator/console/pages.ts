@@ -17,8 +17,6 @@ import {
   amountOf,
   changesBeside,
   columnOf,
-  commandLine,
-  isRefund,
   type OperatorView,
   type PageFields,
   pageName,
@@ -35,7 +33,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const title = command.summary
   const output = await view.run(command, args)
   const { data = '' } = output
-  const same = sameCommand(commandLine(command, args))
+  const same = sameCommand(command, args)
   const ownPage = OWN_PAGES[command.name]
   if (ownPage && data instanceof RecordData) return ownPage(data.fields as never, view, same)
   const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
@@ -94,15 +92,15 @@ export async function confirmationPage(
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const record = await recordBefore(command, fields, view)
   const { amount: given, ...others } = valuesOf(command, fields)
-  const whole = isRefund(command) ? amountOf(command, record ?? {}) : undefined
+  const whole = record && command.flags.includes('amount') ? amountOf(command, record) : undefined
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
   const amount = money && toIndianRupees(money.paise)
   const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })
-  const line = commandLine(command, upload ? [`./${upload.name}`, ...flags] : flags)
+  const same = sameCommand(command, upload ? [`./${upload.name}`, ...flags] : flags)
   const body = html`<div class="columns"><section class="card">
 ${amount && html`<p class="amount">${amount}</p>\n`}${fieldList({ ...file, ...others })}${figures}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, { back, amount })}</section>
-<div>${beforeChange(record)}${sameCommand(line)}</div></div>
+<div>${beforeChange(record)}${same}</div></div>
 `
   return { title: `${command.summary}?`, body }
 }

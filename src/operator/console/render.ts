@@ -10,7 +10,6 @@ import {
   amountOf,
   changesOf,
   flagOf,
-  isRefund,
   labelsOf,
   type OperatorView,
   type PageFields,
@@ -87,7 +86,7 @@ export function changeLinks(fields: Record<string, string>, record: PageFields, 
   return changesOf(view, flag, record).map((command) => {
     const { paise = 0 } = amountOf(command, record) ?? {}
     const filled = { ...fields, ...(flag === 'order-id' && { amount: toDecimalText(paise) }) }
-    const figure = flag === 'exception' && isRefund(command) ? ` ${toIndianRupees(paise)}` : '…'
+    const figure = flag === 'exception' && command.flags.includes('amount') ? ` ${toIndianRupees(paise)}` : '…'
     return changeLink(command, filled, view, [...others.map((one) => ` ${one.join(' ')}`), figure].join(''))
   })
 }

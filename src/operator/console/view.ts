@@ -59,12 +59,6 @@ export const toArguments = (command: Command, fields: PageFields): string[] =>
     values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`)),
   )
 
-/** Formats a command for a shell. */
-export function commandLine({ name }: Command, args: readonly string[]): string {
-  const quoted = args.map((arg) => (/^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`))
-  return ['ops', name, ...quoted].join(' ')
-}
-
 /** Records by the flag that names them: the column with their identifiers, and the command that shows one of them. */
 const RECORDS: Readonly<Record<string, { column?: string; page?: string }>> = {
   'order-id': { column: 'orderId', page: 'payments show' },
@@ -91,19 +85,6 @@ export const pageOfRecord = (flag: string) => RECORDS[flag]?.page
 /** Returns the flag with which the fields of a change name a record; undefined if they name none. */
 export const recordOf = ({ changes, flags }: Command, fields: PageFields) =>
   RECORD_FLAGS.find((flag) => changes && flags.includes(flag) && fields[flag])
-
-/** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
-export const listsOf = ({ commands }: OperatorView) =>
-  commands.filter(({ changes, flags }) => !changes && !flags.some(columnOf))
-
-/** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
-export function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
-  const flagsIn = (text: string) => flags.filter((one) => new RegExp(`--${one}(?![\\w-])`).test(text))
-  const group = usage.match(/\([^()]*\)/g)?.find((text) => flagsIn(text).includes(flag)) ?? ''
-  const alternatives = group.split(' | ').map(flagsIn)
-  const own = alternatives.filter((one) => one.includes(flag)).flat()
-  return alternatives.flat().filter((one) => !own.includes(one))
-}
 
 /** Returns the changes in the group of a list that name no record, such as `settlements pull`. */
 export const changesBeside = ({ commands }: OperatorView, list: Command) =>
@@ -133,7 +114,7 @@ export const changesOf = ({ commands }: OperatorView, flag: string, record: Page
     .filter(({ name, changes, flags }) => changes && flags.includes(flag) && isPermitted(name, record))
     .sort((one, other) => Number(isRefund(other)) - Number(isRefund(one)))
 
-export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
+const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
 /** Returns the amount of a record to which a change applies; a refund applies to the rest that is not refunded. */
 export function amountOf(change: Command, { amount, refundable }: PageFields): Money | undefined {
