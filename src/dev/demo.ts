@@ -46,12 +46,11 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await makeOrder(client, now)
     const stored = readStored(file)
     if (stored && (await hasKeys(client, stored))) return stored
-    const accessKeys = createAccessKeys(client)
+    const [accessKeys, operatorKeys] = [createAccessKeys(client), createOperatorKeys(client)]
     const merchantKey = await makeKey((key) => accessKeys.add({ ...key, owner: { mid: MID }, rights: RIGHTS, now }))
     const partnerKey = await makeKey((key) => accessKeys.add({ ...key, owner: { pid: PID }, rights: ['list'], now }))
-    const operatorKey = await makeKey((key) =>
-      createOperatorKeys(client).add({ ...key, operator: 'demo', rights: CONSOLE_RIGHTS, now }),
-    )
+    const demoOperator = { operator: 'demo', rights: CONSOLE_RIGHTS, now }
+    const operatorKey = await makeKey((key) => operatorKeys.add({ ...key, ...demoOperator }))
     const demo = { mid: MID, pid: PID, merchantKey, partnerKey, operatorKey }
     writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     return demo

@@ -54,8 +54,7 @@ export async function readToday(
 /** Returns the valid keys of merchants, partners and operators that expire soon, the earliest first. */
 async function readExpiringKeys(db: Context['db'], at: Date) {
   const [first, last] = [toIstDay(at), addDays(toIstDay(at), KEY_EXPIRY_NOTICE_DAYS)]
-  const keys = await listKeys(db, {})
-  return keys
+  return (await listKeys(db, {}))
     .flatMap((key) => (key.revokedAt === null && key.expiresOn !== null ? { ...key, expiresOn: key.expiresOn } : []))
     .filter(({ expiresOn }) => expiresOn >= first && expiresOn <= last)
     .sort((a, b) => (a.expiresOn < b.expiresOn ? -1 : 1))

@@ -45,11 +45,8 @@ const HOUR_MS = 60 * 60_000
 export async function countOrdersOfDay(db: Queryable, now: Date) {
   const begin = istDayOf(now).getTime()
   const bounds = Array.from({ length: HOURS + 1 }, (_, hour) => orderIdsBegin(new Date(begin + hour * HOUR_MS)))
-  const { rows } = await db.query<OrderCounts & { mid: string; hour: number }>(BY_HOUR_AND_MERCHANT, [
-    bounds.slice(0, -1),
-    bounds.slice(1),
-    now,
-  ])
+  const hours = [bounds.slice(0, -1), bounds.slice(1)]
+  const { rows } = await db.query<OrderCounts & { mid: string; hour: number }>(BY_HOUR_AND_MERCHANT, [...hours, now])
   return rows
 }
 
