@@ -114,6 +114,27 @@ describe('a refund in the console', () => {
     })
   })
 
+  it('a refund without an amount is the amount that the operator confirmed, even if more can be refunded by then', async () => {
+    const { orderId } = await paidOrder()
+    const { refundId } = await json(
+      'refunds',
+      'create',
+      '--order-id',
+      orderId,
+      '--amount',
+      '500.50',
+      '--note',
+      'One cup',
+    )
+    const fields = { 'order-id': orderId, amount: '', note: 'Sold out' }
+    const confirmation = await site.post('/refunds-create', fields, key)
+    expect(textOf(confirmation.body)).toMatch(/₹999\.50 .* Refund ₹999\.50 /)
+    await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
+    expect((await site.post('/refunds-create', confirmation.fields, key)).status).toBe(303)
+    const { refunds } = await json('payments', 'show', '--order-id', orderId)
+    expect(refunds[1]).toMatchObject({ amount: 999.5 })
+  })
+
   it('the console rejects a refund with the error of the command, and stores the error in the audit', async () => {
     const { orderId } = await paidOrder()
     const fields = { 'order-id': orderId, amount: '1500.01', note: 'Sold out' }
