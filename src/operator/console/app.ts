@@ -7,6 +7,7 @@ import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
+import { REPEATED } from '../../platform/fields.ts'
 import { html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
@@ -108,6 +109,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const { publicKey, operator } = view.operator
     const isUpload = command.takesFile && request.isMultipart()
     const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
+    if (REPEATED in form.fields) throw rejected(400, 'A field was sent twice. Open the form again.')
     const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
