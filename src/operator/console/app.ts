@@ -11,6 +11,7 @@ import { REPEATED } from '../../platform/fields.ts'
 import { html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
+import { createSerializer } from '../../platform/http/serialize.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
 import { print, printNote, type Terminal, toOutput } from '../cli/output.ts'
@@ -67,6 +68,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
+  const serializeByKey = createSerializer()
   const runAs = async (
     person: string,
     command: Command,
@@ -102,9 +104,11 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return pageOf({ title: 'Search', body, view, text })
   })
 
-  app.get('/:page', show)
+  app.get('/:page', inTurn(show))
+  app.post('/:page', inTurn(change))
+  return app
 
-  app.post('/:page', async (request, reply) => {
+  async function change(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const { publicKey, operator } = view.operator
     const isUpload = command.takesFile && request.isMultipart()
@@ -122,8 +126,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     ).catch((error) => errorPage(error, command, form.fields, view))
     return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
-  })
-  return app
+  }
 
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
@@ -133,6 +136,21 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
     if (shown.refreshSeconds !== undefined) reply.header('refresh', shown.refreshSeconds)
     return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
+  }
+
+  /**
+   * Serializes an operator's requests for one page, so that a slow page that is reloaded leaves database connections to
+   * other operators. Drops a waiting request that the browser has cancelled.
+   */
+  function inTurn(handle: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) {
+    return (request: FastifyRequest, reply: FastifyReply) => {
+      const { view, method, params, socket } = request
+      const check = () => {
+        if (socket.destroyed) throw rejected(499, 'The browser has cancelled the request.')
+      }
+      const key = `${view?.operator.operator} ${method} ${(params as { page: string }).page}`
+      return serializeByKey(key, { check, claim: check }, () => handle(request, reply))
+    }
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
