@@ -216,6 +216,26 @@ describe('pages', () => {
     expect([(await load()).status, runs()]).toEqual([200, 2])
   })
 
+  it('no page contains characters that reorder its text, and a change with such a character is made', async () => {
+    const { orderId, number } = await paidOrder(unique('\u202Eshop-'))
+    const note = 'Sold\u202A out'
+    await json('refunds', 'create', '--order-id', orderId, '--amount', '1', '--note', note)
+    const file = new File([`mid,amount\n\u202E${number},1\n`], 'day.csv')
+    const confirmation = await site.post('/refunds-create', { 'order-id': orderId, amount: '1', note }, key)
+    for (const { body } of [
+      await site.get(`/${orderPage(orderId)}`, key),
+      await site.get(`/payments-find?${new URLSearchParams({ 'merchant-order-id': number })}`, key),
+      await search('\u202Eshop'),
+      await site.post('/settlements-import', { file, layout: '\u202E' }, key),
+      confirmation,
+    ]) {
+      expect(body).not.toMatch(/[\u202A\u202E]/)
+    }
+    expect((await site.post('/refunds-create', confirmation.fields, key)).status).toBe(303)
+    const { rows } = await service.db.query('select note from refunds where order_id = $1', [orderId])
+    expect(rows).toEqual([{ note }, { note }])
+  })
+
   it('a page shows no customer data, as its command', async () => {
     const { orderId } = await paidOrder()
     const { customer_name, customer_email, customer_mobile } = intentFields('any', {})
