@@ -7,8 +7,10 @@ import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
+import { REPEATED } from '../../platform/fields.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
+import { createSerializer } from '../../platform/http/serialize.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
 import { print, printNote, type Terminal, toOutput } from '../cli/output.ts'
@@ -58,6 +60,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
+  const serializeByKey = createSerializer()
   const runAs = async (person: string, command: Command, args: string[], run: Run = {}) => {
     const { auditId = randomUUID(), sha256 } = run
     const prepared = command.prepare(args)
@@ -89,13 +92,16 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return pageOf({ title: 'Search', ...found, text }, view)
   })
 
-  app.get('/:page', show)
+  app.get('/:page', inTurn(show))
+  app.post('/:page', inTurn(change))
+  return app
 
-  app.post('/:page', async (request, reply) => {
+  async function change(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const { publicKey, operator } = view.operator
     const isUpload = command.takesFile && request.isMultipart()
     const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
+    if (REPEATED in form.fields) throw rejected(400, 'A field was sent twice. Open the form again.')
     const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
@@ -108,8 +114,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     ).catch((error) => errorPage(error, command, form.fields, view))
     return send(reply, shown, view)
-  })
-  return app
+  }
 
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
@@ -118,6 +123,21 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const page = command.changes ? formPage : readPage
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
     return send(reply, shown, view)
+  }
+
+  /**
+   * Serializes an operator's requests for one page, so that a slow page that is reloaded leaves database connections to
+   * other operators. Drops a waiting request that the browser has cancelled.
+   */
+  function inTurn(handle: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) {
+    return (request: FastifyRequest, reply: FastifyReply) => {
+      const { view, method, params, socket } = request
+      const check = () => {
+        if (socket.destroyed) throw rejected(499, 'The browser has cancelled the request.')
+      }
+      const key = `${view?.operator.operator} ${method} ${(params as { page: string }).page}`
+      return serializeByKey(key, { check, claim: check }, () => handle(request, reply))
+    }
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { escapeJson } from '../cli/harmless.ts'
 
 /** A change that an operator must confirm. */
 export type PendingChange = {
@@ -26,7 +27,7 @@ export function createConfirmations(validMs: number) {
   return {
     /** Returns the hidden fields of the form. */
     sign(pending: PendingChange): { change: string; mac: string } {
-      const change = JSON.stringify(pending)
+      const change = escapeJson(JSON.stringify(pending))
       return { change, mac: macOf(change).toString('hex') }
     },
 

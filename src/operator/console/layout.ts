@@ -1,6 +1,7 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
+import { neutralize } from '../cli/harmless.ts'
 import { optionsOf } from '../cli/options.ts'
 import { htmlPage } from '../page.ts'
 import { columnOf, flagsOf, labelsOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
@@ -19,14 +20,14 @@ export type Page = {
   status?: number
 }
 
-/** Returns a page of the console; undefined `view` omits the navigation. */
+/** Returns a page of the console, without characters that reorder its text; undefined `view` omits the navigation. */
 export function pageOf({ title, beside, body, text }: Page, view: OperatorView | undefined): string {
   const all = html`<a class="skip" href="#text">Skip to content</a>
 ${view && header(view, text)}<main id="text">
 ${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
 ${body}</main>
 `
-  return htmlPage({ title, styles: 'console.css', body: all })
+  return neutralize(htmlPage({ title, styles: 'console.css', body: all }))
 }
 
 const header = (view: OperatorView, text = '') => html`<header>

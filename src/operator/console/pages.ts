@@ -1,6 +1,6 @@
 import type { PaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { counted, toIndianRupees, toPaise } from '../../platform/money.ts'
+import { counted, toDecimalText, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { Money, RecordData, TableData } from '../cli/data.ts'
 import { CommandError, UsageError } from '../cli/errors.ts'
@@ -17,6 +17,7 @@ import {
   amountOf,
   changesBeside,
   columnOf,
+  isRefund,
   type OperatorView,
   type PageFields,
   pageName,
@@ -83,16 +84,19 @@ export async function confirmationPage(
   sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Page> {
   const { page: back } = pageBefore(fields, view)
-  const flags = toArguments(command, fields)
+  const record = await recordBefore(command, fields, view)
+  const whole = record && isRefund(command) && !fields.amount ? amountOf(command, record) : undefined
+  // Signs the amount that the page shows, because another amount may be refundable when the operator confirms. The
+  // amount of an exception does not change.
+  const filled = whole && record?.refundable ? { ...fields, amount: toDecimalText(whole.paise) } : fields
+  const flags = toArguments(command, filled)
   const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
   const isTried = command.flags.includes('dry-run')
   const dryRun = isTried ? await view.run(command, ['--dry-run', ...args], upload) : undefined
   const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun)}${await renderData(dryRun.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
-  const record = await recordBefore(command, fields, view)
-  const { amount: given, ...others } = valuesOf(command, fields)
-  const whole = record && command.flags.includes('amount') ? amountOf(command, record) : undefined
+  const { amount: given, ...others } = valuesOf(command, filled)
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
   const amount = money && toIndianRupees(money.paise)
   const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })

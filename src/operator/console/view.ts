@@ -114,7 +114,7 @@ export const changesOf = ({ commands }: OperatorView, flag: string, record: Page
     .filter(({ name, changes, flags }) => changes && flags.includes(flag) && isPermitted(name, record))
     .sort((one, other) => Number(isRefund(other)) - Number(isRefund(one)))
 
-const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
+export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
 /** Returns the amount of a record to which a change applies; a refund applies to the rest that is not refunded. */
 export function amountOf(change: Command, { amount, refundable }: PageFields): Money | undefined {
