@@ -24,6 +24,7 @@ import {
   pageName,
   pageOfRecord,
   recordOf,
+  titleOf,
   toArguments,
 } from './view.ts'
 
@@ -31,7 +32,7 @@ import {
 export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
-  const title = command.summary
+  const title = titleOf(command)
   const output = await view.run(command, args)
   const { data = '' } = output
   const same = sameCommand(commandLine(command, args))
@@ -42,7 +43,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     const page = await todayPage(data.fields as Today, fields, view)
     return { ...page, body: html`${page.body}${same}` }
   }
-  const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
+  const toCsv = html`<a href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => changeLink(one, {}, view))
   const links = html`<p class="actions">${changes}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
   return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}`, view }
@@ -56,7 +57,7 @@ export async function errorPage(
   view: OperatorView,
 ): Promise<Page> {
   if (!(error instanceof CommandError)) throw error
-  const title = command.summary
+  const title = titleOf(command)
   const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
   // The page of a command that requires filters begins with its empty form.
   if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0)

@@ -116,18 +116,28 @@ export function addressOfColumn(column: string, id: string): string | undefined 
   return flag && addressOfRecord(flag, id)
 }
 
-/** Labels of changes for which the second word of the command is not clear. */
+/** Labels of commands and groups for which the word of the command is not clear. */
 const LABELS: Readonly<Record<string, string>> = {
+  reconcile: 'Reconciliation',
+  statements: 'Bank statements',
   'payments enquire': 'Check status',
+  'reconcile differences': 'Discrepancies',
+  'reconcile statement': 'Account statement',
   'refunds create': 'Refund',
   'refunds done': 'Mark as done',
   'refunds fail': 'Mark as failed',
   'webhooks resend': 'Resend webhook',
 }
 
+/** Returns the title of a command that reads: `List payment exceptions` becomes `Payment exceptions`. */
+export const titleOf = ({ summary }: Command) =>
+  summary.replace(/^(?:List|Show|Export) (?:the |an? )?(.)/, (_, first: string) => first.toUpperCase())
+
 /** Returns a command's group, and the label of links and buttons to it. A list has the label of its group. */
 export function labelsOf(name: string): { group: string; label: string } {
-  const [group = '', own = ''] = name.split(/ (.*)/).map((word) => word.replace(/^./, (one) => one.toUpperCase()))
+  const [group = '', own = ''] = name
+    .split(/ (.*)/)
+    .map((word) => LABELS[word] ?? word.replace(/^./, (one) => one.toUpperCase()))
   return { group, label: LABELS[name] ?? (own === '' || own === 'List' ? group : own) }
 }
 
