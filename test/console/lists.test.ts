@@ -93,7 +93,7 @@ const byColumn = (columns: readonly string[], cells: readonly string[]) =>
   Object.fromEntries(
     columns
       .map((column, index) => [column.toLowerCase().replace(/[ _]/g, ''), cells[index]?.replace(/ IST$/, '') ?? ''])
-      .filter(([column, cell]) => column !== '' && cell !== '-'),
+      .filter(([column, cell]) => column !== '' && cell !== '-' && cell !== ''),
   )
 
 /** The amounts of a text, without the separators of their digits. */

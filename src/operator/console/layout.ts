@@ -80,9 +80,11 @@ function crumbs(view: OperatorView): Html | undefined {
   return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(first.name)}">${labelsOf(first.name).group}</a> ›</nav>\n`
 }
 
-/** Returns the filters of a command that reads. */
+/** Returns the filters of a command that reads, if it has any. */
 export const filterForm = (command: Command, fields: PageFields): Html =>
-  html`<form class="filters" action="${pageName(command.name)}">
+  flagsOf(command).length === 0
+    ? html``
+    : html`<form class="filters" action="${pageName(command.name)}">
 ${inputs(command, fields)}<button>Show</button>
 </form>
 `
@@ -105,7 +107,9 @@ function inputs(command: Command, fields: PageFields): Html {
     if (!flagsOf(command).includes(flag) || excluded.includes(flag)) return undefined
     const value = textOf(flag)
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    const [label, hint = ''] = text.split(/[;,(] ?| (?=such as )/)
+    const [label, hint = ''] = text
+      .replace('repeatable', 'separate several by spaces')
+      .split(/(?:[;,(] ?| (?=such as ))(.*)/)
     return command.switches.includes(flag)
       ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
       : html`<label>${label} <input type="${TYPES[placeholder] ?? 'text'}" name="${flag}" value="${value}"> <small>${hint.replace(')', '')}</small></label>\n`
@@ -113,7 +117,7 @@ function inputs(command: Command, fields: PageFields): Html {
 }
 
 /** Types of inputs by the placeholder of their value in the usage. */
-const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month' }
+const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month', TIME: 'datetime-local' }
 
 /** Returns the form that confirms a change. `fields` are its signed fields, `amount` is added to the button. */
 export const confirmationForm = (

@@ -31,7 +31,7 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
 <section class="card"><h2>Money</h2>
 ${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable, settlement })}</section>
 <section class="card"><h2>Identifiers</h2>
-${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, utr, bankReference: bankReference === utr ? null : bankReference, acquirer, acquirerId })}</section>
+${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, acquirerId })}</section>
 ${same}</div>
 <div><h2>What happened</h2>
 <ol class="timeline">

@@ -54,16 +54,21 @@ dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .timeline span small { display: block; }
 .table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
-:is(th, td) { max-width: 26rem; padding: 0.4375rem 0.75rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
+:is(th, td) { max-width: 26rem; padding: 0.4375rem 0.5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
 thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); }
 .number { text-align: right; }
-td:empty { padding: 0; }
-.id { display: inline-block; max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
+th { white-space: normal; }
+.long { display: block; width: 18rem; white-space: normal; }
+td .id { max-width: 7rem; }
+dd .long { width: auto; }
+.id { display: inline-block; text-decoration: inherit; max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
 dd .id { max-width: 100%; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 .filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem; margin: 0.75rem 0; }
+.filters { column-gap: 1rem; }
 .filters small { display: none; }
 .filters input:not([type='checkbox']) { width: 10.5rem; }
+.filters [type='datetime-local'] { min-width: 14rem; }
 .change label { display: block; max-width: 26rem; margin: 0 0 0.875rem; }
 .change input:not([type='checkbox']) { display: block; width: 100%; }
 label { display: grid; font-weight: 600; }
@@ -72,7 +77,7 @@ label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center
 input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.375rem 0.875rem; border: 1px solid var(--unpaid); border-radius: 0.625rem; background: var(--ground); color: var(--ink); }
 button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
 .actions > :is(button, .button):first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
-td .button { min-height: 0; padding: 0 0.25rem 0 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
+td .button { display: block; width: max-content; min-height: 0; padding: 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
 .needs, figure, .tiles { margin: 0 0 1rem; max-width: 62rem; }
 h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
 .facts { max-width: 62rem; }
@@ -104,5 +109,10 @@ figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
   nav details:not([open]) + ul { display: none; }
   .timeline :is(li, small) { display: block; }
   .table { max-height: none; }
+  table, tbody, tr, td { display: block; }
+  thead, td:empty { display: none; }
+  tr { padding: 0.5rem 0; border-bottom: 1px solid var(--line); }
+  td { display: flex; justify-content: space-between; gap: 1rem; max-width: none; padding: 0.125rem 1rem; border: 0; text-align: right; white-space: normal; }
+  td::before { content: attr(data-name); flex: none; color: var(--quiet); }
 }
 `

@@ -52,9 +52,12 @@ export function toArguments(command: Command, fields: PageFields): string[] {
   return flagsOf(command).flatMap((flag) => {
     const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
     const values = command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent
-    return values.map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
+    return values.map(inIst).map((value) => (command.switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`))
   })
 }
+
+/** Formats the local time of an input, `2026-11-26T00:00`, as a time in IST for the command. */
+const inIst = (value: string) => value.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)$/, '$1 $2:00')
 
 /** Formats a command for a shell. */
 export function commandLine({ name }: Command, args: readonly string[]): string {
@@ -110,8 +113,12 @@ export function addressOfRecord(flag: string, id: string): string | undefined {
   return page && addressOf(page, { [flag]: id })
 }
 
+/** Columns with numbers of other systems, which link to their search. */
+const NUMBERS = ['order_id', 'merchantOrderId', 'utr']
+
 /** Returns the address of the record that a column names; undefined if the column names no record with a page. */
 export function addressOfColumn(column: string, id: string): string | undefined {
+  if (NUMBERS.includes(column)) return addressOf('search', { q: id })
   const flag = RECORD_FLAGS.find((one) => RECORDS[one]?.column === column)
   return flag && addressOfRecord(flag, id)
 }
