@@ -147,8 +147,8 @@ describe('a page shows the same figures as its command', () => {
 
 describe('filters', () => {
   it.each([
-    ['payments-exceptions', { kind: 'none', mid: 'M1' }, '--kind must be one of'],
-    ['reconcile', { from: '2026-08-02', to: '2026-08-01' }, '--from must not be after --to'],
+    ['payments-exceptions', { kind: 'none', mid: 'M1' }, '“Kind of exception” must be one of'],
+    ['reconcile', { from: '2026-08-02', to: '2026-08-01' }, '“First day” must not be after “Last day”'],
     ['reconcile-payouts', { mid: 'unknown', month: '2026-08' }, 'mid unknown does not exist'],
   ])('%s shows its form, filled in, with the error of an invalid filter and 400', async (page, fields, error) => {
     const { status, body } = await get(page, fields)
@@ -160,9 +160,15 @@ describe('filters', () => {
   it('an invalid change shows its form, filled in, with the error and 400', async () => {
     const fields = { refund: refundId, reference: '', back: 'refunds-list' }
     const invalid = await site.post('/refunds-done', fields, key)
-    expect([invalid.status, unescaped(invalid.body)]).toEqual([400, expect.stringContaining('--reference')])
+    expect([invalid.status, unescaped(invalid.body)]).toEqual([400, expect.stringContaining('“Bank reference” ')])
     expect(invalid.fields).toEqual({ refund: refundId, back: 'refunds-list?' })
     expect((await site.post('/refunds-done', { ...invalid.fields, reference: 'ARN1' }, key)).status).toBe(200)
+  })
+
+  it('a start time is chosen in an input of its own, in IST', async () => {
+    const { body } = await get('webhooks-deliveries', { mid, since: '2026-08-01T09:30' })
+    expect(body).toContain('type="datetime-local" name="since" value="2026-08-01T09:30"')
+    expect(unescaped(body)).toContain("'--since=2026-08-01 09:30:00'")
   })
 
   it('the navigation has every list, also those that require filters, and no page of one record', async () => {

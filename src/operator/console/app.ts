@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { Failure } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
-import { html } from '../../platform/html.ts'
+import { type Html, html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import type { Command, Context } from '../cli/command.ts'
@@ -18,7 +19,7 @@ import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { pageOf, STYLE_SHEET } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, errorPage, formPage, readPage, search } from './pages.ts'
+import { confirmationPage, errorPage, formPage, readPage, renderResult, search } from './pages.ts'
 import { createUploads } from './uploads.ts'
 import { addressOf, type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
 
@@ -66,6 +67,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
+  // Results of changes, which the page after the change shows once to the same key.
+  const results = new LRUCache<string, Html>({ ttl: confirmationMs, ttlAutopurge: true })
+  const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
   const runAs = async (
     person: string,
     command: Command,
@@ -112,7 +116,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
-      await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
+      const output = await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
+      results.set(shownAt(pending.back, view), await renderResult(output, view))
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
@@ -130,7 +135,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const page = command.changes ? formPage : readPage
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
     if (shown.refreshSeconds !== undefined) reply.header('refresh', shown.refreshSeconds)
-    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
+    const result = results.get(shownAt(view.here, view))
+    results.delete(shownAt(view.here, view))
+    return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view, result }))
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {

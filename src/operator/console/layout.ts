@@ -28,13 +28,15 @@ export type Page = {
   body: Html
   view?: OperatorView | undefined
   text?: string
+  /** The result of the change that led to the page. */
+  result?: Html | undefined
   refreshSeconds?: number
   /** The HTTP status, which is 200 by default. */
   status?: number
 }
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
-export function pageOf({ title, beside, body, view, text }: Page): string {
+export function pageOf({ title, beside, body, view, text, result }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -49,7 +51,7 @@ export function pageOf({ title, beside, body, view, text }: Page): string {
 <a class="skip" href="#text">Skip to content</a>
 ${view && header(view, text)}<main id="text">
 ${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
-${body}</main>
+${result}${body}</main>
 </body>
 </html>
 `.toString()
@@ -107,14 +109,22 @@ function inputs(command: Command, fields: PageFields): Html {
     if (!flagsOf(command).includes(flag) || excluded.includes(flag)) return undefined
     const value = textOf(flag)
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    const [label, hint = ''] = text
-      .replace('repeatable', 'separate several by spaces')
-      .split(/(?:[;,(] ?| (?=such as ))(.*)/)
+    const [label, hint = ''] = labelAndHint(text)
     return command.switches.includes(flag)
       ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
       : html`<label>${label} <input type="${TYPES[placeholder] ?? 'text'}" name="${flag}" value="${value}"> <small>${hint.replace(')', '')}</small></label>\n`
   })}`
 }
+
+const labelAndHint = (text: string) =>
+  text.replace('repeatable', 'separate several by spaces').split(/(?:[;,(] ?| (?=such as ))(.*)/)
+
+/** Returns an error with the labels of fields in place of flags, unless the flags are those of a command to run. */
+export const withLabels = (error: string, command: Command) =>
+  optionsOf(command).reduce((text, [option, about]) => {
+    const flag = new RegExp(`(?<!ops .*)${option.split(' ')[0]}(?![\\w-])`, 'g')
+    return text.replace(flag, `“${labelAndHint(about)[0]?.trim()}”`)
+  }, error)
 
 /** Types of inputs by the placeholder of their value in the usage. */
 const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month', TIME: 'datetime-local' }

@@ -9,7 +9,7 @@ import { paymentTable, type ShownPayment } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
 import type { Today } from '../cli/read-today.ts'
 import type { PendingChange } from './confirmations.ts'
-import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
+import { changeForm, confirmationForm, filterForm, type Page, sameCommand, withLabels } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { changeLink, fieldList, inWords, renderData } from './render.ts'
 import { todayPage } from './today-page.ts'
@@ -62,8 +62,9 @@ export async function errorPage(
   // The page of a command that requires filters begins with its empty form.
   if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0)
     return { title, body: form, view }
-  const details = error.details.map((line) => html`<p>${line}</p>\n`)
-  return { title, status: 400, body: html`<p class="error" role="alert">${error.message}</p>\n${details}${form}`, view }
+  const [text, ...lines] = [error.message, ...error.details].map((line) => withLabels(line, command))
+  const details = lines.map((line) => html`<p>${line}</p>\n`)
+  return { title, status: 400, body: html`<p class="error" role="alert">${text}</p>\n${details}${form}`, view }
 }
 
 /** Returns the page with the empty form of a change, and the record that it changes. */
@@ -106,8 +107,8 @@ ${confirmationForm(command, signed, { back, amount })}</section>
 async function before(command: Command, fields: PageFields, view: OperatorView): Promise<Html | undefined> {
   const record = await recordBefore(command, fields, view)
   const { run } = pageBefore(fields, view)
-  if (record === undefined && run === undefined) return undefined
   const shown = record ? fieldList(record) : await renderData((await run?.())?.data ?? '', { ...view, only: fields })
+  if (shown.toString() === '') return undefined
   return html`<section class="card"><h2>Before the change</h2>\n${shown}</section>\n`
 }
 
@@ -134,6 +135,10 @@ async function recordBefore(change: Command, fields: PageFields, view: OperatorV
   while (data instanceof RecordData && data.parts) data = data.parts.find((part) => part instanceof RecordData)
   return data instanceof RecordData ? (data.fields as Record<string, Cell>) : undefined
 }
+
+/** Renders the result of a change. */
+export const renderResult = async (output: Output, view: OperatorView) =>
+  html`<section class="card done" role="status">${notesOf(output)}${await renderData(output.data ?? '', view)}</section>\n`
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
 

@@ -32,6 +32,7 @@ p { margin: 0.5rem 0; }
 main > .card { margin-top: 0.875rem; }
 .warning { padding: 0.25rem 1rem; border-color: color-mix(in srgb, #dba000 45%, var(--ground)); background: color-mix(in srgb, #dba000 12%, var(--ground)); }
 .error { border-color: var(--bad); }
+.done { border-color: var(--good); }
 .empty { padding: 2.5rem 1rem; border-style: dashed; text-align: center; }
 .amount { margin: 0; font-size: 2.125rem; font-weight: 700; line-height: 1.3; }
 .warning strong, dt, .timeline span { display: inline-block; }
@@ -52,11 +53,12 @@ dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .timeline li::after { content: ''; position: absolute; top: 0.4375rem; left: 0; width: 0.625rem; height: 0.625rem; border-radius: 50%; background: var(--dot); }
 .timeline li > span { min-width: 0; overflow-wrap: anywhere; }
 .timeline span small { display: block; }
-.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; }
+.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; container-type: inline-size; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
 :is(th, td) { max-width: 26rem; padding: 0.4375rem 0.5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
 thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); }
 .number { text-align: right; }
+td:empty { padding: 0; }
 th { white-space: normal; }
 .long { display: block; width: 18rem; white-space: normal; }
 td .id { max-width: 7rem; }
@@ -98,6 +100,13 @@ figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
 .plot .part { fill: var(--accent); }
 .key { display: inline-block; width: 0.75em; height: 0.75em; border-radius: 0.125rem; background: var(--accent); }
 .key.whole { margin-left: 0.5rem; background: var(--unpaid); }
+@container (max-width: 40rem) {
+  table, tbody, tr, td { display: block; }
+  thead, td:empty { display: none; }
+  tr { padding: 0.5rem 0; border-bottom: 1px solid var(--line); }
+  td { display: flex; justify-content: space-between; gap: 1rem; max-width: none; padding: 0.125rem 1rem; border: 0; text-align: right; white-space: normal; }
+  td::before { content: attr(data-name); flex: none; color: var(--quiet); }
+}
 @media (max-width: 60rem) { .columns { display: block; } }
 @media (max-width: 50rem) {
   body { display: block; }
@@ -109,10 +118,5 @@ figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
   nav details:not([open]) + ul { display: none; }
   .timeline :is(li, small) { display: block; }
   .table { max-height: none; }
-  table, tbody, tr, td { display: block; }
-  thead, td:empty { display: none; }
-  tr { padding: 0.5rem 0; border-bottom: 1px solid var(--line); }
-  td { display: flex; justify-content: space-between; gap: 1rem; max-width: none; padding: 0.125rem 1rem; border: 0; text-align: right; white-space: normal; }
-  td::before { content: attr(data-name); flex: none; color: var(--quiet); }
 }
 `
