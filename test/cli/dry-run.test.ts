@@ -76,3 +76,23 @@ it('statements import --dry-run prints the result of the import and its warnings
   const real = await runOps(url, [...args, '2026-10-31'], csv)
   expect(dry).toEqual({ ...real, stdout: `${real.stdout}\nDry run: nothing was stored.\n` })
 })
+
+it('undo --dry-run prints what undoing would remove and restore, and stores nothing', async () => {
+  await importFile(fileOf(row(newUtr())))
+  const csv = 'Date,Narration,Debit,Credit,Balance\n05/10/2026,NEFT-YESIG63220270134,,10.00,20.00\n'
+  const days = ['--from', '2026-10-01', '--to', '2026-10-31']
+  await runOps(url, ['statements', 'import', '-', '--layout', 'bank', '--mid', mid, ...days], csv)
+  for (const [kind, flag] of [
+    ['settlements', '--import'],
+    ['statements', '--statement'],
+  ] as const) {
+    const { stdout: list } = await runOps(url, [kind, kind === 'settlements' ? 'imports' : 'list', '--json'])
+    const { import: importId, statement } = JSON.parse(list).at(-1)
+    const undo = [kind, 'undo', flag, String(importId ?? statement)]
+    const before = await stored()
+    const { code, stdout } = await runOps(url, [...undo, '--dry-run'])
+    expect([code, await stored()]).toEqual([0, before])
+    expect(stdout).toMatch(/undone: 1 (line )?removed/)
+    expect(stdout).toBe(`${(await runOps(url, undo)).stdout}\nDry run: nothing was stored.\n`)
+  }
+})

@@ -112,6 +112,7 @@ describe('a page shows the same figures as its command', () => {
     ['audit', () => ({})],
     ['merchants list', () => ({})],
     ['partners list', () => ({})],
+    ['payments list', () => ({ mid, ...AUGUST })],
     ['payments exceptions', () => ({ mid })],
     ['refunds list', () => ({ mid })],
     ['webhooks list', () => ({ mid })],
@@ -233,6 +234,8 @@ describe('links to changes in rows', () => {
     expect(rowsOf(confirmation.body).map(Object.values)).toEqual([
       expect.arrayContaining([perhaps, '₹1,004.00', 'perhaps']),
     ])
+    // The dry run names the amounts of the credit and of the payout.
+    expect(confirmation.body).toMatch(/₹1,004\.00[^<]* with payout \S+ of ₹1,004\.00\./)
     await site.post('/statements-match', confirmation.fields, key)
     expect((await get('reconcile-payouts', { mid, ...AUGUST, open: 'on' })).body).not.toContain(perhaps)
   })

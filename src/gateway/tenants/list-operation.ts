@@ -10,7 +10,7 @@ import {
   type Response,
   SUCCEEDED,
 } from '../../platform/http/operation.ts'
-import { csvForm, jsonForm, type List, type ListValues } from '../../platform/lists/list.ts'
+import { csvForm, jsonForm, type List, type ListValues, secondsOf } from '../../platform/lists/list.ts'
 import { nextDay, startOfIstDay } from '../../platform/time.ts'
 import { authorizeLinked, authorizeMerchant } from './authorize.ts'
 import type { Partners } from './partners.ts'
@@ -128,8 +128,6 @@ const toValues = ({ s_date, e_date, ...fields }: Range): ListValues => ({
   from: secondsOf(s_date),
   until: secondsOf(nextDay(e_date)),
 })
-
-const secondsOf = (moment: Date) => String(moment.getTime() / 1000)
 
 type Dependencies = ListDependencies & { isLinked: Partners['isLinked']; now: () => Date }
 

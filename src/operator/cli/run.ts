@@ -18,6 +18,7 @@ import { exceptionCommands } from './exceptions.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { layoutCommands, statementLayoutCommands } from './layouts.ts'
+import { listPaymentCommands } from './list-payments.ts'
 import { merchantCommands } from './merchants.ts'
 import { optionsOf } from './options.ts'
 import { print, printNote, say, type Terminal, toOutput } from './output.ts'
@@ -35,7 +36,7 @@ const WORK: Readonly<Record<string, readonly Command[]>> = {
   Database: databaseCommands,
   'Merchants, partners and API keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
   'Acquirer accounts': accountCommands,
-  Payments: [...findPaymentCommands, ...paymentCommands, ...exceptionCommands],
+  Payments: [...findPaymentCommands, ...listPaymentCommands, ...paymentCommands, ...exceptionCommands],
   Refunds: refundCommands,
   Webhooks: webhookCommands,
   Settlements: [...settlementCommands, ...layoutCommands],

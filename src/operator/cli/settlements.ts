@@ -128,12 +128,13 @@ export const settlementCommands = [
   }),
 
   changingCommand('settlements undo', 'Undo a settlement import', {
-    usage: '--import N',
+    usage: '--import N [--dry-run]',
     schema: z.object({
       import: matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number),
+      dryRun: z.literal(true).optional(),
     }),
     console: 'act',
-    async run({ import: importId }, context) {
+    async run({ import: importId, dryRun }, context) {
       const output = await context.change(async (client) => {
         const now = await lockedAt(client)
         const undone = await undoImport(client, importId, { ...context, now })
@@ -142,7 +143,7 @@ export const settlementCommands = [
         const message = `Import ${importId} undone: ${removed} removed, ${restored} restored.`
         return { data: document({ import: importId, removed, restored }, message), created: { removed, restored } }
       })
-      await showToPartners(context)
+      if (!dryRun) await showToPartners(context)
       return output
     },
   }),

@@ -93,7 +93,7 @@ export const statementCommands = [
   }),
 
   atomicCommand('statements match', 'Match a credit with a payout', {
-    usage: '(--payout REFERENCE | --none) --statement N --line N --reason TEXT [--force]',
+    usage: '(--payout REFERENCE | --none) --statement N --line N --reason TEXT [--force] [--dry-run]',
     schema: z
       .object({
         payout: pastedReference.optional(),
@@ -102,6 +102,7 @@ export const statementCommands = [
         line: matching(/^[1-9][0-9]{0,8}$/, 'must be a line number of the bank statement').transform(Number),
         reason: text(255),
         force: z.literal(true).optional(),
+        dryRun: z.literal(true).optional(),
       })
       .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give either --payout or --none'),
     console: 'act',
@@ -137,8 +138,8 @@ export const statementCommands = [
   }),
 
   atomicCommand('statements undo', 'Undo the import of a bank statement', {
-    usage: '--statement N',
-    schema: z.object({ statement: statementNumber }),
+    usage: '--statement N [--dry-run]',
+    schema: z.object({ statement: statementNumber, dryRun: z.literal(true).optional() }),
     console: 'act',
     async run({ statement }, { client, now, person }) {
       const removed = await undoStatement(client, statement, { now, person })

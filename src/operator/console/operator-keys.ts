@@ -24,6 +24,14 @@ const IS_VALID = 'revoked_at is null and (expires_on is null or expires_on >= $1
 
 /** The operators' keys in the database. The database stores only the SHA-256 of a secret. */
 export function createOperatorKeys(db: Queryable) {
+  /** Reads the listing of a key, because Citus accepts no `to_char` in RETURNING. */
+  async function show(publicKey: string): Promise<OperatorKeyListing | undefined> {
+    const { rows } = await db.query<OperatorKeyListing>(`select ${LISTING} from operator_keys where public_key = $1`, [
+      publicKey,
+    ])
+    return rows[0]
+  }
+
   return {
     /** Returns a valid key; undefined for an unknown, revoked or expired key. */
     async find(publicKey: string, now: Date): Promise<OperatorKey | undefined> {
@@ -43,13 +51,12 @@ export function createOperatorKeys(db: Queryable) {
     },
 
     async add({ publicKey, secretHash, operator, label, rights, expiresOn, now }: NewOperatorKey) {
-      const { rows } = await db.query<OperatorKeyListing>(
+      await db.query(
         `insert into operator_keys (public_key, secret_hash, operator, label, rights, expires_on, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7)
-         returning ${LISTING}`,
+         values ($1, $2, $3, $4, $5, $6, $7)`,
         [publicKey, secretHash, operator, label, rights, expiresOn, now],
       )
-      return rows[0] as OperatorKeyListing
+      return (await show(publicKey)) as OperatorKeyListing
     },
 
     /** Returns all keys, or the keys of one operator, oldest first. The result includes revoked keys. */
@@ -63,11 +70,11 @@ export function createOperatorKeys(db: Queryable) {
 
     /** Revokes a key. A repeat does not change the time of the first call. Returns undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<OperatorKeyListing | undefined> {
-      const { rows } = await db.query<OperatorKeyListing>(
-        `update operator_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1 returning ${LISTING}`,
-        [publicKey, now],
-      )
-      return rows[0]
+      await db.query('update operator_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
+        publicKey,
+        now,
+      ])
+      return show(publicKey)
     },
   }
 }

@@ -85,7 +85,8 @@ export async function confirmationPage(
   const flags = toArguments(command, fields)
   const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
-  const dryRun = upload && (await view.run(command, ['--dry-run', ...args], upload))
+  const isTried = command.flags.includes('dry-run')
+  const dryRun = isTried ? await view.run(command, ['--dry-run', ...args], upload) : undefined
   const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun)}${await renderData(dryRun.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const record = await recordBefore(command, fields, view)

@@ -24,6 +24,9 @@ type Description = {
  */
 export type ListValues = Readonly<Record<string, string | undefined>>
 
+/** Formats a moment as a value of a request. */
+export const secondsOf = (moment: Date) => String(moment.getTime() / 1000)
+
 export type List = ReturnType<typeof defineList>
 
 /**
