@@ -30,20 +30,22 @@ export type Page = {
   text?: string
   /** The result of the change that led to the page. */
   result?: Html | undefined
+  /** Text before the title of the browser tab. */
+  tab?: string
   refreshSeconds?: number
   /** The HTTP status, which is 200 by default. */
   status?: number
 }
 
 /** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
-export function pageOf({ title, beside, body, view, text, result }: Page): string {
+export function pageOf({ title, beside, body, view, text, result, tab }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} · UPI payments</title>
+<title>${tab && `${tab} · `}${title} · UPI payments</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="console.css">
 </head>
