@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { changesOf, type OperatorView } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
@@ -247,7 +249,11 @@ describe('links to changes in rows', () => {
     expect(linksTo(differences.body, `reconcile-resolve?difference=${open.id}`)).toHaveLength(1)
     const report = await get('reconcile', { mid: unsettled, ...AUGUST })
     expect(linksTo(report.body, 'reconcile-resolve?difference')).toHaveLength(1)
-    const changes = ['refunds-done', 'refunds-fail', 'refunds-retry']
+    const changes = ['refunds-done', 'refunds-fail']
+    // A direct refund is never sent, so it cannot be sent again.
+    expect(linksTo((await get('refunds-list', { mid })).body, 'refunds-retry')).toEqual([])
+    const ofSetu = changesOf({ commands: COMMANDS } as OperatorView, 'refund', { acquirer: 'setu' })
+    expect(ofSetu.map(({ name }) => name)).toEqual(['refunds retry', 'refunds done', 'refunds fail'])
     for (const change of changes) expect(linksTo((await get('refunds-list', { mid })).body, change)).toHaveLength(1)
     await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
     for (const change of changes) expect(linksTo((await get('refunds-list', { mid })).body, change)).toEqual([])

@@ -157,8 +157,9 @@ export const changesOf = ({ commands }: OperatorView, flag: string, record: Page
 export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
 /** Whether the state of a record permits a change, which the command itself checks again. */
-function isPermitted(name: string, { kind, status, refundable, enquiries }: PageFields): boolean {
+function isPermitted(name: string, { kind, status, refundable, enquiries, acquirer }: PageFields): boolean {
   const isRefundable = refundable instanceof Money ? refundable.paise > 0 : /^(double|late) payment$/.test(String(kind))
   if (isRefund({ name })) return isRefundable
+  if (name === 'refunds retry') return acquirer !== 'direct'
   return !(name === 'payments enquire' && enquiries === null) && !(name === 'payments confirm' && status === 'SUCCESS')
 }
