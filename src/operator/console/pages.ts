@@ -62,9 +62,8 @@ export async function errorPage(
   // The page of a command that requires filters begins with its empty form.
   if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0)
     return { title, body: form, view }
-  const [text, ...lines] = [error.message, ...error.details].map((line) => withLabels(line, command))
-  const details = lines.map((line) => html`<p>${line}</p>\n`)
-  return { title, status: 400, body: html`<p class="error" role="alert">${text}</p>\n${details}${form}`, view }
+  const lines = [error.message, ...error.details].map((line) => html`<p>${withLabels(line, command)}</p>\n`)
+  return { title, status: 400, body: html`<div class="error" role="alert">${lines}</div>\n${form}`, view }
 }
 
 /** Returns the page with the empty form of a change, and the record that it changes. */

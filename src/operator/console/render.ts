@@ -108,11 +108,8 @@ export const changeLink = (command: Command, fields: Record<string, string>, { h
 /** Renders a status, in the colour of its success or failure. */
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
 
-/** An identifier that is too long for a column. */
-const IDENTIFIER = /^(?=.*\d)[\w.-]{20,}$/
-
-/** Number of characters above which a text has several lines. */
-const LONG = 40
+/** An identifier that is too long for a column, and the number of characters above which a text has several lines. */
+const [IDENTIFIER, LONG] = [/^(?=.*\d)[\w.-]{20,}$/, 40]
 
 /** Renders a cell, with a link if the cell identifies a record with a page. `flag` names the record. */
 function rendered(name: string, cell: Cell | undefined, flag?: string): Html {

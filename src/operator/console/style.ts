@@ -56,18 +56,14 @@ dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; container-type: inline-size; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
 :is(th, td) { max-width: 26rem; padding: 0.4375rem 0.5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
-thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); }
+thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); white-space: normal; }
 .number { text-align: right; }
 td:empty { padding: 0; }
-th { white-space: normal; }
-.long { display: block; width: 18rem; white-space: normal; }
-td .id { max-width: 7rem; }
-dd .long { width: auto; }
-.id { display: inline-block; text-decoration: inherit; max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
+td .long { display: block; width: 18rem; white-space: normal; }
+.id { display: inline-block; text-decoration: inherit; max-width: 7rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
 dd .id { max-width: 100%; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-.filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem; margin: 0.75rem 0; }
-.filters { column-gap: 1rem; }
+.filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem 0.75rem; margin: 0.75rem 0; }
 .filters small { display: none; }
 .filters input:not([type='checkbox']) { width: 10.5rem; }
 .filters [type='datetime-local'] { min-width: 14rem; }

@@ -137,14 +137,13 @@ const LABELS: Readonly<Record<string, string>> = {
 }
 
 /** Returns the title of a command that reads: `List payment exceptions` becomes `Payment exceptions`. */
-export const titleOf = ({ summary }: Command) =>
-  summary.replace(/^(?:List|Show|Export) (?:the |an? )?(.)/, (_, first: string) => first.toUpperCase())
+export const titleOf = ({ summary }: Command) => capital(summary.replace(/^(?:List|Show|Export) (?:the |an? )?/, ''))
+
+const capital = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
 
 /** Returns a command's group, and the label of links and buttons to it. A list has the label of its group. */
 export function labelsOf(name: string): { group: string; label: string } {
-  const [group = '', own = ''] = name
-    .split(/ (.*)/)
-    .map((word) => LABELS[word] ?? word.replace(/^./, (one) => one.toUpperCase()))
+  const [group = '', own = ''] = name.split(/ (.*)/).map((word) => LABELS[word] ?? capital(word))
   return { group, label: LABELS[name] ?? (own === '' || own === 'List' ? group : own) }
 }
 
