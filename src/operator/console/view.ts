@@ -127,6 +127,7 @@ export function addressOfColumn(column: string, id: string): string | undefined 
 const LABELS: Readonly<Record<string, string>> = {
   reconcile: 'Reconciliation',
   statements: 'Bank statements',
+  'payments confirm': 'Confirm payment',
   'payments enquire': 'Check status',
   'reconcile differences': 'Discrepancies',
   'reconcile statement': 'Account statement',
@@ -147,11 +148,14 @@ export function labelsOf(name: string): { group: string; label: string } {
   return { group, label: LABELS[name] ?? (own === '' || own === 'List' ? group : own) }
 }
 
-/** Returns the changes that a record permits, a refund first. `flag` names the record, whose fields are `record`. */
+/** The changes that are offered first, from the last. */
+const FIRST = ['payments enquire', 'refunds create']
+
+/** Returns the changes that a record permits, `FIRST` before the others. `flag` names the record, whose fields are `record`. */
 export const changesOf = ({ commands }: OperatorView, flag: string, record: PageFields): readonly Command[] =>
   commands
     .filter(({ name, changes, flags }) => changes && flags.includes(flag) && isPermitted(name, record))
-    .sort((one, other) => Number(isRefund(other)) - Number(isRefund(one)))
+    .sort((one, other) => FIRST.indexOf(other.name) - FIRST.indexOf(one.name))
 
 export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
