@@ -1,8 +1,12 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { inTransaction } from '../../src/platform/db/pool.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
 import { opsOn } from '../support/ops.ts'
 import {
+  basic,
   CREATE,
   intentFields,
   type Key,
@@ -12,6 +16,7 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 
 let service: TestService
 let site: TestConsole
@@ -121,6 +126,27 @@ describe('a refund in the console', () => {
     })
   })
 
+  it('a refund without an amount is the amount that the operator confirmed, even if more can be refunded by then', async () => {
+    const { orderId } = await paidOrder()
+    const { refundId } = await json(
+      'refunds',
+      'create',
+      '--order-id',
+      orderId,
+      '--amount',
+      '500.50',
+      '--note',
+      'One cup',
+    )
+    const fields = { 'order-id': orderId, amount: '', note: 'Sold out' }
+    const confirmation = await site.post('/refunds-create', fields, key)
+    expect(textOf(confirmation.body)).toMatch(/₹999\.50 .* Refund ₹999\.50 /)
+    await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
+    expect((await site.post('/refunds-create', confirmation.fields, key)).status).toBe(303)
+    const { refunds } = await json('payments', 'show', '--order-id', orderId)
+    expect(refunds[1]).toMatchObject({ amount: 999.5 })
+  })
+
   it('the console rejects a refund with the error of the command, and stores the error in the audit', async () => {
     const { orderId } = await paidOrder()
     const fields = { 'order-id': orderId, amount: '1500.01', note: 'Sold out' }
@@ -169,6 +195,52 @@ describe('pages', () => {
     expect(textOf(body)).toMatch(new RegExp(`${refund.refundId} .* ${mid} ${orderId} direct ₹1,234\\.00 PENDING`))
     expect(textOf(body)).toContain(`ops refunds list --open --mid=${mid}`)
     expect(textOf((await site.get(`/refunds-list?mid=${unique('M')}`, key)).body)).toContain('No refunds.')
+  })
+
+  it('a slow page that an operator reloads many times does not delay other operators, and drops cancelled requests', async () => {
+    await site.app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = site.app.server.address() as AddressInfo
+    const headers = { authorization: basic(reader) }
+    const load = (signal?: AbortSignal) =>
+      fetch(`http://127.0.0.1:${port}/refunds-list`, { headers, signal: signal ?? null })
+    const query = vi.spyOn(service.db, 'query')
+    const runs = () => query.mock.calls.filter(([sql]) => /from refunds r[\s\S]*order by/.test(String(sql))).length
+    const other = await newOperatorKey(service.db, ['read'], { operator: 'meera' })
+    await inTransaction(service.db, async (client) => {
+      await client.query('lock table refunds')
+      const left = Array.from({ length: 12 }, () => new AbortController())
+      const reloads = left.map(({ signal }) => load(signal).catch(() => 'left'))
+      await until('the page is read', () => runs() === 1)
+      expect((await site.get('/merchants-list', other)).status).toBe(200)
+      for (const one of left) one.abort()
+      await Promise.all(reloads)
+      const { server } = site.app
+      await until(
+        'the service has closed the connections',
+        async () => (await promisify(server.getConnections).call(server)) === 0,
+      )
+    })
+    expect([(await load()).status, runs()]).toEqual([200, 2])
+  })
+
+  it('no page contains characters that reorder its text, and a change with such a character is made', async () => {
+    const { orderId, number } = await paidOrder(unique('\u202Eshop-'))
+    const note = 'Sold\u202A out'
+    await json('refunds', 'create', '--order-id', orderId, '--amount', '1', '--note', note)
+    const file = new File([`mid,amount\n\u202E${number},1\n`], 'day.csv')
+    const confirmation = await site.post('/refunds-create', { 'order-id': orderId, amount: '1', note }, key)
+    for (const { body } of [
+      await site.get(`/${orderPage(orderId)}`, key),
+      await site.get(`/payments-find?${new URLSearchParams({ 'merchant-order-id': number })}`, key),
+      await search('\u202Eshop'),
+      await site.post('/settlements-import', { file, layout: '\u202E' }, key),
+      confirmation,
+    ]) {
+      expect(body).not.toMatch(/[\u202A\u202E]/)
+    }
+    expect((await site.post('/refunds-create', confirmation.fields, key)).status).toBe(303)
+    const { rows } = await service.db.query('select note from refunds where order_id = $1', [orderId])
+    expect(rows).toEqual([{ note }, { note }])
   })
 
   it('a page shows no customer data, as its command', async () => {

@@ -357,6 +357,14 @@ describe('responses', () => {
     await expectRejected(400, () => site.post('/payments-resolve', many, key.act))
   })
 
+  it('a form that repeats a field is rejected, because the default of a missing amount is the whole rest', async () => {
+    const headers = { ...SAME_ORIGIN, host: 'localhost:3002', authorization: basic(key.act) }
+    const form = { ...headers, 'content-type': 'application/x-www-form-urlencoded' }
+    const payload = `order-id=${orderId}&note=One+cup&amount=1&amount=1`
+    const sent = await site.app.inject({ method: 'POST', url: '/refunds-create', headers: form, payload })
+    expect([sent.statusCode, sent.body]).toEqual([400, expect.stringContaining('A field was sent twice')])
+  })
+
   it('a change returns only to a page of the console', async () => {
     for (const back of ['https://evil.example', '//evil.example', '/\\evil.example', 'refunds-create', 'nothing?x']) {
       const fields = { 'order-id': orderId, amount: '1', note: 'One cup', back }

@@ -269,6 +269,16 @@ describe('over a socket', () => {
     }
   })
 
+  it('an operator’s concurrent uploads are received one after the other', async () => {
+    const other = await newOperatorKey(service.db, undefined, { operator: unique('ravi') })
+    const part = '--b\r\ncontent-disposition: form-data; name="file"; filename="day.csv"\r\n\r\nx'
+    const sockets = [key, key, key, other].map((one) => begin({ authorization: basic(one), ...SAME_ORIGIN }, part))
+    await until('the uploads of both operators arrive', () => storedFiles().length >= 2)
+    expect(storedFiles()).toHaveLength(2)
+    for (const socket of sockets) socket.destroy()
+    await until('the files are removed', () => readdirSync(folder).length === 0)
+  })
+
   it('an upload that breaks off leaves nothing on disk', async () => {
     const part = '--b\r\ncontent-disposition: form-data; name="file"; filename="day.csv"\r\n\r\n'
     const socket = begin({ authorization: basic(key), ...SAME_ORIGIN }, `${part}${'x'.repeat(100_000)}`)

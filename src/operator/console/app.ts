@@ -8,9 +8,11 @@ import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
+import { REPEATED } from '../../platform/fields.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
+import { createSerializer } from '../../platform/http/serialize.ts'
 import type { Command, Context } from '../cli/command.ts'
 import { CommandError, explain } from '../cli/errors.ts'
 import { print, printNote, type Terminal, toOutput } from '../cli/output.ts'
@@ -70,6 +72,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   // Results of changes, which the page after the change shows once to the same key.
   const results = new LRUCache<string, Html>({ ttl: confirmationMs, ttlAutopurge: true })
   const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
+  const serializeByKey = createSerializer()
   const runAs = async (
     person: string,
     command: Command,
@@ -105,13 +108,16 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return pageOf({ title: 'Search', body, view, text })
   })
 
-  app.get('/:page', show)
+  app.get('/:page', inTurn(show))
+  app.post('/:page', inTurn(change))
+  return app
 
-  app.post('/:page', async (request, reply) => {
+  async function change(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const { publicKey, operator } = view.operator
     const isUpload = command.takesFile && request.isMultipart()
     const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
+    if (REPEATED in form.fields) throw rejected(400, 'A field was sent twice. Open the form again.')
     const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
@@ -125,8 +131,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     ).catch((error) => errorPage(error, command, form.fields, view))
     return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view }))
-  })
-  return app
+  }
 
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
@@ -138,6 +143,21 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const result = results.get(shownAt(view.here, view))
     results.delete(shownAt(view.here, view))
     return reply.code(shown.status ?? 200).send(pageOf({ ...shown, view, result }))
+  }
+
+  /**
+   * Serializes an operator's requests for one page, so that a slow page that is reloaded leaves database connections to
+   * other operators. Drops a waiting request that the browser has cancelled.
+   */
+  function inTurn(handle: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) {
+    return (request: FastifyRequest, reply: FastifyReply) => {
+      const { view, method, params, socket } = request
+      const check = () => {
+        if (socket.destroyed) throw rejected(499, 'The browser has cancelled the request.')
+      }
+      const key = `${view?.operator.operator} ${method} ${(params as { page: string }).page}`
+      return serializeByKey(key, { check, claim: check }, () => handle(request, reply))
+    }
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
+import { escapeJson } from '../cli/harmless.ts'
 
 const Change = z.object({
   /** The command, such as `refunds create`, and its arguments as on the command line. */
@@ -29,7 +30,7 @@ export function createConfirmations(validMs: number) {
   return {
     /** Returns the hidden fields of the form. */
     sign(pending: PendingChange): { change: string; mac: string } {
-      const change = JSON.stringify(pending)
+      const change = escapeJson(JSON.stringify(pending))
       return { change, mac: macOf(change).toString('hex') }
     },
 

@@ -2,6 +2,7 @@ import { COLOURS } from '../../platform/colours.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
+import { neutralize } from '../cli/harmless.ts'
 import { optionsOf } from '../cli/options.ts'
 import { STYLE } from './style.ts'
 import {
@@ -37,9 +38,9 @@ export type Page = {
   status?: number
 }
 
-/** Returns a page of the console. Its links are relative, because a proxy may serve the console under a path. */
+/** Returns a page of the console, without characters that reorder its text. Its links are relative, because a proxy may serve the console under a path. */
 export function pageOf({ title, beside, body, view, text, result, tab }: Page): string {
-  return html`<!doctype html>
+  const page = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -56,7 +57,8 @@ ${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
 ${result}${body}</main>
 </body>
 </html>
-`.toString()
+`
+  return neutralize(page.toString())
 }
 
 const header = (view: OperatorView, text = '') => html`<header>

@@ -1,7 +1,7 @@
 import type { PaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { counted, toIndianRupees, toPaise } from '../../platform/money.ts'
+import { counted, toDecimalText, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, type TableData } from '../cli/data.ts'
 import { CommandError, UsageError } from '../cli/errors.ts'
@@ -81,16 +81,19 @@ export async function confirmationPage(
   sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
 ): Promise<Page> {
   const { page: back } = pageBefore(fields, view)
-  const flags = toArguments(command, fields)
+  const record = await recordBefore(command, fields, view)
+  const whole = isRefund(command) && !fields.amount ? (record?.refundable ?? record?.amount) : undefined
+  // Signs the amount that the page shows, because another amount may be refundable when the operator confirms. The
+  // amount of an exception does not change.
+  const shown = whole instanceof Money && record?.refundable && { amount: toDecimalText(whole.paise) }
+  const flags = toArguments(command, { ...fields, ...shown })
   const args = upload === undefined ? flags : [...flags, '-']
   command.prepare(args)
   const isTried = command.flags.includes('dry-run')
   const dryRun = isTried ? await view.run(command, ['--dry-run', ...args], upload) : undefined
   const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun)}${await renderData(dryRun.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
-  const record = await recordBefore(command, fields, view)
   const { amount: given, ...others } = Object.fromEntries(flags.map(toField))
-  const whole = isRefund(command) ? (record?.refundable ?? record?.amount) : undefined
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
   const amount = money instanceof Money ? toIndianRupees(money.paise) : undefined
   const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })

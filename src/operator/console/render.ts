@@ -3,7 +3,6 @@ import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
 import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
-import { neutralize } from '../cli/harmless.ts'
 import { cellText } from '../cli/write-text.ts'
 import {
   addressOf,
@@ -19,7 +18,7 @@ import {
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
   if (typeof data === 'function') return renderData(data(), view)
-  if (typeof data === 'string') return data === '' ? html`` : html`<p class="text">${neutralize(data)}</p>\n`
+  if (typeof data === 'string') return data === '' ? html`` : html`<p class="text">${data}</p>\n`
   if (data instanceof TableData) return renderTable(data, view)
   if (data instanceof RecordData && data.parts === undefined) return fieldList(data.fields as Record<string, Cell>)
   const parts: Html[] = []

@@ -10,7 +10,7 @@ export function createSerializer() {
 
   return function serializeByKey<T>(
     key: string,
-    { check, claim }: Deadline,
+    { check, claim }: Pick<Deadline, 'check' | 'claim'>,
     work: (claim: () => void) => Promise<T>,
   ): Promise<T> {
     const result = (last.get(key) ?? Promise.resolve()).then(() => {
