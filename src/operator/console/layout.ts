@@ -72,7 +72,7 @@ ${listsOf(view).map(({ name }, index, lists) => {
   const isFirst = group !== label && group !== labelsOf(lists[index - 1]?.name ?? '').group
   const current = isHere(name, view) ? html` aria-current="page"` : undefined
   const count = view.open[name] ? html` <span class="count">${toIndianDigits(view.open[name])}</span>` : undefined
-  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
+  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}${count && '?open=on'}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
 })}</ul></nav>
 `
 
