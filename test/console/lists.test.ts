@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { changesOf, type OperatorView } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
@@ -93,7 +95,7 @@ const byColumn = (columns: readonly string[], cells: readonly string[]) =>
   Object.fromEntries(
     columns
       .map((column, index) => [column.toLowerCase().replace(/[ _]/g, ''), cells[index]?.replace(/ IST$/, '') ?? ''])
-      .filter(([column, cell]) => column !== '' && cell !== '-'),
+      .filter(([column, cell]) => column !== '' && cell !== '-' && cell !== ''),
   )
 
 /** The fields of the record that a confirmation shows before the change. */
@@ -156,8 +158,8 @@ describe('a page shows the same figures as its command', () => {
 
 describe('filters', () => {
   it.each([
-    ['payments-exceptions', { kind: 'none', mid: 'M1' }, '--kind must be one of'],
-    ['reconcile', { from: '2026-08-02', to: '2026-08-01' }, '--from must not be after --to'],
+    ['payments-exceptions', { kind: 'none', mid: 'M1' }, '“Kind of exception” must be one of'],
+    ['reconcile', { from: '2026-08-02', to: '2026-08-01' }, '“First day” must not be after “Last day”'],
     ['reconcile-payouts', { mid: 'unknown', month: '2026-08' }, 'mid unknown does not exist'],
   ])('%s shows its form, filled in, with the error of an invalid filter and 400', async (page, fields, error) => {
     const { status, body } = await get(page, fields)
@@ -169,9 +171,15 @@ describe('filters', () => {
   it('an invalid change shows its form, filled in, with the error and 400', async () => {
     const fields = { refund: refundId, reference: '', back: 'refunds-list' }
     const invalid = await site.post('/refunds-done', fields, key)
-    expect([invalid.status, unescaped(invalid.body)]).toEqual([400, expect.stringContaining('--reference')])
+    expect([invalid.status, unescaped(invalid.body)]).toEqual([400, expect.stringContaining('“Bank reference” ')])
     expect(invalid.fields).toEqual({ refund: refundId, back: 'refunds-list?' })
     expect((await site.post('/refunds-done', { ...invalid.fields, reference: 'ARN1' }, key)).status).toBe(200)
+  })
+
+  it('a start time is chosen in an input of its own, in IST', async () => {
+    const { body } = await get('webhooks-deliveries', { mid, since: '2026-08-01T09:30' })
+    expect(body).toContain('type="datetime-local" name="since" value="2026-08-01T09:30"')
+    expect(unescaped(body)).toContain("'--since=2026-08-01 09:30:00'")
   })
 
   it('the navigation has every list, also those that require filters, and no page of one record', async () => {
@@ -251,7 +259,11 @@ describe('links to changes in rows', () => {
     expect(linksTo(differences.body, `reconcile-resolve?difference=${open.id}`)).toHaveLength(1)
     const report = await get('reconcile', { mid: unsettled, ...AUGUST })
     expect(linksTo(report.body, 'reconcile-resolve?difference')).toHaveLength(1)
-    const changes = ['refunds-done', 'refunds-fail', 'refunds-retry']
+    const changes = ['refunds-done', 'refunds-fail']
+    // A direct refund is never sent, so it cannot be sent again.
+    expect(linksTo((await get('refunds-list', { mid })).body, 'refunds-retry')).toEqual([])
+    const ofSetu = changesOf({ commands: COMMANDS } as OperatorView, 'refund', { acquirer: 'setu' })
+    expect(ofSetu.map(({ name }) => name)).toEqual(['refunds retry', 'refunds done', 'refunds fail'])
     for (const change of changes) expect(linksTo((await get('refunds-list', { mid })).body, change)).toHaveLength(1)
     await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
     for (const change of changes) expect(linksTo((await get('refunds-list', { mid })).body, change)).toEqual([])

@@ -106,7 +106,14 @@ describe('a refund in the console', () => {
     expect([done.status, done.headers.location]).toEqual([303, orderPage(orderId)])
     const { refunds, refundable } = await json('payments', 'show', '--order-id', orderId)
     expect([refunds[1], refundable]).toMatchObject([{ amount: 999.5, txnStatus: 'PENDING' }, 0])
+    const ofAnother = await site.get(`/${orderPage(orderId)}`, reader)
     const after = await site.get(`/${orderPage(orderId)}`, key)
+    const again = await site.get(`/${orderPage(orderId)}`, key)
+    expect([after, again, ofAnother].map(({ body }) => / of ₹999\.50 created\. /.test(body))).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect(after.body).toContain(`href="refunds-show?refund=${refunds[1].refundId}"`)
     expect(changeOf(after.body, 'refunds-create')).toBeUndefined()
     const [entry] = (await json('audit')).slice(-1)
@@ -148,7 +155,7 @@ describe('a refund in the console', () => {
     expect([status, textOf(body)]).toEqual([400, expect.stringContaining('exceeds the unrefunded rest')])
     expect((await json('audit')).at(-1)).toMatchObject({ command: 'refunds create', outcome: 'failed' })
     const invalid = await site.post('/refunds-create', { ...fields, amount: 'ten' }, key)
-    expect([invalid.status, textOf(invalid.body)]).toEqual([400, expect.stringContaining('--amount must be')])
+    expect([invalid.status, textOf(invalid.body)]).toEqual([400, expect.stringContaining('“Amount in rupees” must be')])
   })
 
   it('a double payment is refunded from its row on the page of the order', async () => {
@@ -172,7 +179,9 @@ describe('pages', () => {
     await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
     const start = await site.get('/', reader)
     const lists = [...start.body.matchAll(/<li><a href="([^"]+)"/g)].map(([, path]) => path as string)
-    expect(lists).toContain('refunds-list')
+    // The link with the number of open refunds leads to the open refunds.
+    const [, open, count] = /"refunds-list(\?open=on)?"[^>]*>Refunds( <span class="count">)?/.exec(start.body) ?? []
+    expect([lists, open === undefined]).toEqual([expect.arrayContaining(['audit']), count === undefined])
     for (const path of [...lists, orderPage(orderId), `search?q=${orderId.slice(1)}`]) {
       const { status, body } = await site.get(`/${path}`, reader)
       expect([path, status]).toEqual([path, 200])

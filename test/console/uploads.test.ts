@@ -143,7 +143,10 @@ describe('an import in the console', () => {
 
   it('a command without a file accepts no upload', async () => {
     const sent = await site.post('/settlements-undo', { import: '1', file: fileOf([]) }, key)
-    expect([sent.status, textOf(sent.body)]).toEqual([400, expect.stringContaining('--import is required')])
+    expect([sent.status, textOf(sent.body)]).toEqual([
+      400,
+      expect.stringContaining('“Number of the import” is required'),
+    ])
     expect(readdirSync(folder)).toEqual([])
   })
 })

@@ -137,7 +137,7 @@ it('reconcile payouts prints the same values as text, CSV and JSON, and preserve
       bank_reference: /^\d+$/.test(bankReference) ? `="${bankReference}"` : bankReference,
     })),
   )
-  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toBe('nothing\n')
+  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toBe('No rows.\n')
 })
 
 it('reconcile payouts rejects days in the wrong order, an unknown merchant, and --csv with --json', async () => {

@@ -146,6 +146,6 @@ export function summed<C extends string, R extends Row<C>>(
   }
   const total = () => Object.fromEntries(Object.entries(sums).map(([sum, paise]) => [sum, new Money(paise)]))
   const last = () => ({ [columns.split(', ', 1)[0] as string]: 'total', ...total() }) as Partial<Row<C>>
-  const list = table(columns, adding(), { ...views, last, empty: 'nothing' })
+  const list = table(columns, adding(), { ...views, last, empty: 'No rows.' })
   return document({ [name]: list, total }, list)
 }

@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { Failure } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
 import { REPEATED } from '../../platform/fields.ts'
+import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import { createSerializer } from '../../platform/http/serialize.ts'
@@ -20,7 +22,7 @@ import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { type Page, pageOf } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, errorPage, errorText, formPage, readPage, search } from './pages.ts'
+import { confirmationPage, errorPage, errorText, formPage, readPage, renderResult, search } from './pages.ts'
 import { STYLE_SHEET } from './style.ts'
 import { createUploads } from './uploads.ts'
 import { addressOf, type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
@@ -60,6 +62,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
+  // Results of changes, which the page after the change shows once to the same key.
+  const results = new LRUCache<string, Html>({ ttl: confirmationMs, ttlAutopurge: true })
+  const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
   const serializeByKey = createSerializer()
   const runAs = async (person: string, command: Command, args: string[], run: Run = {}) => {
     const { auditId = randomUUID(), sha256 } = run
@@ -106,7 +111,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
-      await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
+      const output = await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
+      results.set(shownAt(pending.back, view), await renderResult(output, view))
       return reply.redirect(pending.back, 303)
     }
     if (!command.changes) throw unknownPage()
@@ -122,7 +128,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (fields.csv === 'on' && command.flags.includes('csv')) return sendCsv(command, fields, view, reply)
     const page = command.changes ? formPage : readPage
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
-    return send(reply, shown, view)
+    const result = results.get(shownAt(view.here, view))
+    results.delete(shownAt(view.here, view))
+    return send(reply, { ...shown, result }, view)
   }
 
   /**
@@ -193,7 +201,7 @@ async function protect(
     if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
     const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
-    const body = errorText(text, error instanceof CommandError ? error.details : [])
+    const body = errorText([text, ...(error instanceof CommandError ? error.details : [])])
     const refreshSeconds = status === 503 && request.method === 'GET' ? limits.today.refreshSeconds : undefined
     const page = { title: 'The request failed', status, refreshSeconds, body }
     return send(reply.headers(HEADERS), page, request.view)

@@ -15,19 +15,23 @@ export type Page = {
   beside?: Html
   body: Html
   text?: string
+  /** The result of the change that led to the page. */
+  result?: Html | undefined
+  /** Text before the title of the browser tab. */
+  tab?: string
   refreshSeconds?: number | undefined
   /** The HTTP status, which is 200 by default. */
   status?: number
 }
 
 /** Returns a page of the console, without characters that reorder its text; undefined `view` omits the navigation. */
-export function pageOf({ title, beside, body, text }: Page, view: OperatorView | undefined): string {
+export function pageOf({ title, beside, body, text, result, tab }: Page, view: OperatorView | undefined): string {
   const all = html`<a class="skip" href="#text">Skip to content</a>
 ${view && header(view, text)}<main id="text">
 ${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
-${body}</main>
+${result}${body}</main>
 `
-  return neutralize(htmlPage({ title, styles: 'console.css', body: all }))
+  return neutralize(htmlPage({ title: tab ? `${tab} · ${title}` : title, styles: 'console.css', body: all }))
 }
 
 const header = (view: OperatorView, text = '') => html`<header>
@@ -41,7 +45,7 @@ ${listsOf(view).map(({ name }, index, lists) => {
   const isFirst = group !== label && group !== labelsOf(lists[index - 1]?.name ?? '').group
   const current = isHere(name, view) ? html` aria-current="page"` : undefined
   const count = view.open[name] ? html` <span class="count">${toIndianDigits(view.open[name])}</span>` : undefined
-  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
+  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}${count && '?open=on'}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
 })}</ul></nav>
 `
 
@@ -59,9 +63,11 @@ function crumbs(view: OperatorView): Html | undefined {
   return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(first.name)}">${labelsOf(first.name).group}</a> ›</nav>\n`
 }
 
-/** Returns the filters of a command that reads. */
+/** Returns the filters of a command that reads, if it has any. */
 export const filterForm = (command: Command, fields: PageFields): Html =>
-  html`<form class="filters" action="${pageName(command.name)}">
+  flagsOf(command).length === 0
+    ? html``
+    : html`<form class="filters" action="${pageName(command.name)}">
 ${inputs(command, fields)}<button>Show</button>
 </form>
 `
@@ -84,7 +90,7 @@ function inputs(command: Command, fields: PageFields): Html {
     if (!flagsOf(command).includes(flag) || excluded.includes(flag)) return undefined
     const value = textOf(flag)
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    const [label, hint = ''] = text.split(/[;,(] ?| (?=such as )/)
+    const [label, hint = ''] = labelAndHint(text)
     return command.switches.includes(flag)
       ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
       : html`<label>${label} <input type="${TYPES[placeholder] ?? 'text'}" name="${flag}" value="${value}"> <small>${hint.replace(')', '')}</small></label>\n`
@@ -100,8 +106,18 @@ function alternativesTo(flag: string, { usage, flags }: Command): readonly strin
   return alternatives.flat().filter((one) => !own.includes(one))
 }
 
+const labelAndHint = (text: string) =>
+  text.replace('repeatable', 'separate several by spaces').split(/(?:[;,(] ?| (?=such as ))(.*)/)
+
+/** Returns an error with the labels of fields in place of flags, unless the flags are those of a command to run. */
+export const withLabels = (error: string, command: Command) =>
+  optionsOf(command).reduce((text, [option, about]) => {
+    const flag = new RegExp(`(?<!ops .*)${option.split(' ')[0]}(?![\\w-])`, 'g')
+    return text.replace(flag, `“${labelAndHint(about)[0]?.trim()}”`)
+  }, error)
+
 /** Types of inputs by the placeholder of their value in the usage. */
-const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month' }
+const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month', TIME: 'datetime-local' }
 
 /** Returns the form that confirms a change. `fields` are its signed fields, `amount` is added to the button. */
 export const confirmationForm = (

@@ -10,7 +10,7 @@ import { cellText } from '../cli/write-text.ts'
 import { ageText } from '../texts.ts'
 import type { Page } from './layout.ts'
 import { changeLinks, fieldList, renderData, statusOf } from './render.ts'
-import type { OperatorView } from './view.ts'
+import { addressOf, type OperatorView } from './view.ts'
 
 const STATUS = { SUCCESS: 'Paid', PENDING: 'Open', FAIL: 'Failed', REJECT: 'Failed', CANCELLED: 'Cancelled' }
 
@@ -23,7 +23,7 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
   const settlement = settled ? `${settled.status} ${toIstText(settled.initiatedAt)}` : due && `expected ${due}`
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
   const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
-  const body = html`<p class="quiet">${merchantOrderId} · ${mid} · ${toIstTime(createdAt)}</p>
+  const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf('payments list', { mid })}">${mid}</a> · ${toIstTime(createdAt)}</p>
 <p class="actions">${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
 <div class="columns">
 <div>${warnings(order.exceptions, view)}</div>
@@ -31,7 +31,7 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
 <section class="card"><h2>Money</h2>
 ${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable, settlement })}</section>
 <section class="card"><h2>Identifiers</h2>
-${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, utr, bankReference: bankReference === utr ? null : bankReference, acquirer, acquirerId })}</section>
+${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, acquirerId })}</section>
 ${same}</div>
 <div><h2>What happened</h2>
 <ol class="timeline">
@@ -40,7 +40,7 @@ ${timeline(order.steps)}</ol></div>
 ${await Promise.all(tables)}`
   const refunds = refunded.paise > 0 ? statusOf('', `${toIndianRupees(refunded.paise)} refunded`) : undefined
   const beside = html`${statusOf(status, isExpired ? 'Expired' : STATUS[status])} ${refunds}`
-  return { title: toIndianRupees(amount.paise), beside, body }
+  return { title: toIndianRupees(amount.paise), tab: merchantOrderId, beside, body }
 }
 
 /** Returns the steps. The part of a text after its first `: ` or `, ` has a line of its own. */

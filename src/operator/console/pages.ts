@@ -7,7 +7,7 @@ import { CommandError, UsageError } from '../cli/errors.ts'
 import { paymentTable } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
 import type { PendingChange } from './confirmations.ts'
-import { changeForm, confirmationForm, filterForm, type Page, sameCommand } from './layout.ts'
+import { changeForm, confirmationForm, filterForm, type Page, sameCommand, withLabels } from './layout.ts'
 import { orderPage } from './order-page.ts'
 import { type Cells, changeLink, fieldList, inWords, renderData } from './render.ts'
 import { todayPage } from './today-page.ts'
@@ -23,6 +23,7 @@ import {
   pageName,
   pageOfRecord,
   recordOf,
+  titleOf,
   toArguments,
   valuesOf,
 } from './view.ts'
@@ -31,13 +32,13 @@ import {
 export async function readPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const args = toArguments(command, fields)
   const filters = filterForm(command, fields)
-  const title = command.summary
+  const title = titleOf(command)
   const output = await view.run(command, args)
   const { data = '' } = output
   const same = sameCommand(command, args)
   const ownPage = OWN_PAGES[command.name]
   if (ownPage && data instanceof RecordData) return ownPage(data.fields as never, view, same)
-  const toCsv = html`<a class="button" href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
+  const toCsv = html`<a href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => changeLink(one, {}, view))
   const links = html`<p class="actions">${changes}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
   return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}` }
@@ -57,16 +58,17 @@ export async function errorPage(
   view: OperatorView,
 ): Promise<Page> {
   if (!(error instanceof CommandError)) throw error
-  const title = command.summary
+  const title = titleOf(command)
   const form = command.changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
   // The page of a command that requires filters begins with its empty form.
   if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
-  return { title, status: 400, body: html`${errorText(error.message, error.details)}${form}` }
+  const lines = [error.message, ...error.details].map((line) => withLabels(line, command))
+  return { title, status: 400, body: html`${errorText(lines)}${form}` }
 }
 
-/** Returns the text of an error. */
-export const errorText = (message: string, details: readonly string[]): Html =>
-  html`<p class="error" role="alert">${message}</p>\n${details.map((line) => html`<p>${line}</p>\n`)}`
+/** Returns the section with the lines of an error. */
+export const errorText = (lines: readonly string[]): Html =>
+  html`<div class="error" role="alert">${lines.map((line) => html`<p>${line}</p>\n`)}</div>\n`
 
 /** Returns the page with the empty form of a change, and the record that it changes. */
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
@@ -151,6 +153,10 @@ async function findRecord(data: unknown, flag: string, change: PageFields): Prom
   }
   return undefined
 }
+
+/** Renders the result of a change. */
+export const renderResult = async (output: Output, view: OperatorView) =>
+  html`<section class="card done" role="status">${notesOf(output)}${await renderData(output.data ?? '', view)}</section>\n`
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
 

@@ -4,16 +4,7 @@ import { toIstText } from '../../platform/time.ts'
 import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { cellText } from '../cli/write-text.ts'
-import {
-  addressOf,
-  amountOf,
-  changesOf,
-  flagOf,
-  labelsOf,
-  type OperatorView,
-  type PageFields,
-  pageOfRecord,
-} from './view.ts'
+import { addressOf, addressOfCell, amountOf, changesOf, labelsOf, type OperatorView, type PageFields } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
@@ -67,14 +58,14 @@ ${lines}</tbody>
 ${isCut ? html`<p class="note">Only the first ${view.rows} rows are shown. Narrow the filters, or use the command line.</p>\n` : undefined}`
 }
 
-const isEmpty = (cell: Cell | undefined) => cellText(cell) === '-'
+const isEmpty = (cell: Cell | undefined) => cell === false || cellText(cell) === '-'
 
 /** Returns the class of a cell with a number. */
 const isNumber = (cell: Cell | undefined) =>
   typeof cell === 'number' || cell instanceof Money ? html` class="number"` : undefined
 
 const renderCell = (column: string, cell: Cell | undefined, flag?: string): Html =>
-  html`<td${isNumber(cell)}>${rendered(column, cell, flag)}</td>`
+  html`<td${isNumber(cell)} data-name="${inWords(column)}">${rendered(column, cell, flag)}</td>`
 
 /**
  * Returns links to the forms of the changes that a record permits. The first of `fields` names the record. An order's
@@ -97,13 +88,18 @@ export const changeLink = (command: Command, fields: Record<string, string>, { h
 /** Renders a status, in the colour of its success or failure. */
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
 
+/** An identifier that is too long for a column, and the number of characters above which a text has several lines. */
+const [IDENTIFIER, LONG] = [/^(?=.*\d)[\w.-]{20,}$/, 40]
+
 /** Renders a cell, with a link if the cell identifies a record with a page. `flag` names the record. */
-function rendered(name: string, cell: Cell | undefined, flag = flagOf(name)): Html {
+function rendered(name: string, cell: Cell | undefined, flag?: string): Html {
+  if (isEmpty(cell)) return html``
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
-  if (name === 'status' && text !== '-') return statusOf(text)
-  const page = flag && pageOfRecord(flag)
-  if (flag && page && text !== '-') return html`<a class="id" href="${addressOf(page, { [flag]: text })}">${text}</a>`
-  return /^(?=.*\d)[\w.-]{16,}$/.test(text) ? html`<span class="id">${text}</span>` : html`${text}`
+  if (name === 'status') return statusOf(text)
+  const to = addressOfCell(name, text, flag)
+  const size = IDENTIFIER.test(text) ? 'id' : text.length > LONG ? 'long' : undefined
+  const sized = size ? html`<span class="${size}">${text}</span>` : html`${text}`
+  return to === undefined ? sized : html`<a href="${to}">${sized}</a>`
 }
 
 /** Formats the name of a field in words: `merchantOrderId` becomes `merchant order ID`. */
@@ -111,4 +107,4 @@ export const inWords = (name: string) =>
   name
     .replace(/(?<=[a-z])[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
     .replace(/[_-](?=[a-z])/g, ' ')
-    .replace(/\b(?:id|mid|pid|utr|url)\b/g, (short) => short.toUpperCase())
+    .replace(/\b(?:id|mid|pid|utr|url|vpa|mcc|qr|sha256)\b/g, (short) => short.toUpperCase())

@@ -35,6 +35,7 @@ p { margin: 0.5rem 0; }
 main > .card { margin-top: 0.875rem; }
 .warning { padding: 0.25rem 1rem; border-color: color-mix(in srgb, #dba000 45%, var(--ground)); background: color-mix(in srgb, #dba000 12%, var(--ground)); }
 .error { border-color: var(--bad); }
+.done { border-color: var(--good); }
 .empty { padding: 2.5rem 1rem; border-style: dashed; text-align: center; }
 .amount { margin: 0; font-size: 2.125rem; font-weight: 700; line-height: 1.3; }
 .warning strong, dt, .timeline span { display: inline-block; }
@@ -55,18 +56,20 @@ dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .timeline li::after { content: ''; position: absolute; top: 0.4375rem; left: 0; width: 0.625rem; height: 0.625rem; border-radius: 50%; background: var(--dot); }
 .timeline li > span { min-width: 0; overflow-wrap: anywhere; }
 :is(.facts, .tiles, .timeline span) small { display: block; }
-.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; }
+.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; container-type: inline-size; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
-:is(th, td) { max-width: 26rem; padding: 0.4375rem 0.75rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
-thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); }
+:is(th, td) { max-width: 26rem; padding: 0.4375rem 0.5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
+thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); white-space: normal; }
 .number { text-align: right; }
 td:empty { padding: 0; }
-.id { display: inline-block; max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
+td .long { display: block; width: 18rem; white-space: normal; }
+.id { display: inline-block; text-decoration: inherit; max-width: 7rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
 dd .id { max-width: 100%; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-.filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem; margin: 0.75rem 0; }
+.filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem 0.75rem; margin: 0.75rem 0; }
 .filters small { display: none; }
 .filters input:not([type='checkbox']) { width: 10.5rem; }
+.filters [type='datetime-local'] { min-width: 14rem; }
 .change label { display: block; max-width: 26rem; margin: 0 0 0.875rem; }
 .change input:not([type='checkbox']) { display: block; width: 100%; }
 label { display: grid; font-weight: 600; }
@@ -74,8 +77,8 @@ label { display: grid; font-weight: 600; }
 label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center; min-height: 2.5rem; }
 input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.375rem 0.875rem; border: 1px solid var(--unpaid); border-radius: 0.625rem; background: var(--ground); color: var(--ink); }
 button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
-.actions > :first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
-td .button { min-height: 0; padding: 0 0.25rem 0 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
+.actions > :is(button, .button):first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
+td .button { display: block; width: max-content; min-height: 0; padding: 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
 .needs, figure, .tiles { margin: 0 0 1rem; max-width: 62rem; }
 h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
 .facts { max-width: 62rem; }
@@ -93,6 +96,13 @@ figcaption, .ends { color: var(--quiet); font-size: 0.875rem; }
 .plot .part { fill: var(--accent); }
 .key { display: inline-block; width: 0.75em; height: 0.75em; border-radius: 0.125rem; background: var(--accent); }
 .key.whole { margin-left: 0.5rem; background: var(--unpaid); }
+@container (max-width: 40rem) {
+  table, tbody, tr, td { display: block; }
+  thead, td:empty { display: none; }
+  tr { padding: 0.5rem 0; border-bottom: 1px solid var(--line); }
+  td { display: flex; justify-content: space-between; gap: 1rem; max-width: none; padding: 0.125rem 1rem; border: 0; text-align: right; white-space: normal; }
+  td::before { content: attr(data-name); flex: none; color: var(--quiet); }
+}
 @media (max-width: 60rem) { .columns { display: block; } }
 @media (max-width: 50rem) {
   body { display: block; }

@@ -48,10 +48,14 @@ export const addressOf = (command: string, fields: Record<string, string>) =>
 export function valuesOf(command: Command, fields: PageFields): Record<string, string[]> {
   const given = flagsOf(command).map((flag): [string, string[]] => {
     const sent = [fields[flag]].flat().filter((value): value is string => typeof value === 'string' && value !== '')
-    return [flag, command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent]
+    const values = command.repeatable.includes(flag) ? sent.flatMap((value) => value.trim().split(/\s+/)) : sent
+    return [flag, values.map(inIst)]
   })
   return Object.fromEntries(given.filter(([, values]) => values.length > 0))
 }
+
+/** Formats the local time of an input, `2026-11-26T00:00`, as a time in IST for the command. */
+const inIst = (value: string) => value.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)$/, '$1 $2:00')
 
 /** Returns the arguments of the command line for the fields that are flags of the command. */
 export const toArguments = (command: Command, fields: PageFields): string[] =>
@@ -77,7 +81,7 @@ const RECORD_FLAGS = Object.keys(RECORDS)
 export const columnOf = (flag: string) => RECORDS[flag]?.column ?? ''
 
 /** Returns the flag that names the records whose identifiers a column contains; undefined for any other column. */
-export const flagOf = (column: string) => RECORD_FLAGS.find((flag) => columnOf(flag) === column)
+const flagOf = (column: string) => RECORD_FLAGS.find((flag) => columnOf(flag) === column)
 
 /** Returns the command whose page shows a record; undefined if the record has no page. */
 export const pageOfRecord = (flag: string) => RECORDS[flag]?.page
@@ -93,26 +97,49 @@ export const changesBeside = ({ commands }: OperatorView, list: Command) =>
     return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
   })
 
-/** Labels of changes for which the second word of the command is not clear. */
+/** Columns with numbers of other systems, which link to their search. */
+const NUMBERS = ['order_id', 'merchantOrderId', 'utr']
+
+/** Returns the address of the record or search that a cell identifies. `flag` names the record; undefined if neither. */
+export function addressOfCell(column: string, text: string, flag = flagOf(column)): string | undefined {
+  if (NUMBERS.includes(column)) return addressOf('search', { q: text })
+  const page = flag && pageOfRecord(flag)
+  return flag && page && addressOf(page, { [flag]: text })
+}
+
+/** Labels of commands and groups for which the word of the command is not clear. */
 const LABELS: Readonly<Record<string, string>> = {
+  reconcile: 'Reconciliation',
+  statements: 'Bank statements',
+  'payments confirm': 'Confirm payment',
   'payments enquire': 'Check status',
+  'reconcile differences': 'Discrepancies',
+  'reconcile statement': 'Account statement',
   'refunds create': 'Refund',
   'refunds done': 'Mark as done',
   'refunds fail': 'Mark as failed',
   'webhooks resend': 'Resend webhook',
 }
 
+/** Returns the title of a command that reads: `List payment exceptions` becomes `Payment exceptions`. */
+export const titleOf = ({ summary }: Command) => capital(summary.replace(/^(?:List|Show|Export) (?:the |an? )?/, ''))
+
+const capital = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
+
 /** Returns a command's group, and the label of links and buttons to it. A list has the label of its group. */
 export function labelsOf(name: string): { group: string; label: string } {
-  const [group = '', own = ''] = name.split(/ (.*)/).map((word) => word.replace(/^./, (one) => one.toUpperCase()))
+  const [group = '', own = ''] = name.split(/ (.*)/).map((word) => LABELS[word] ?? capital(word))
   return { group, label: LABELS[name] ?? (own === '' || own === 'List' ? group : own) }
 }
 
-/** Returns the changes that a record permits, a refund first. `flag` names the record, whose fields are `record`. */
+/** The changes that are offered first, from the last. */
+const FIRST = ['payments enquire', 'refunds create']
+
+/** Returns the changes that a record permits, `FIRST` before the others. `flag` names the record, whose fields are `record`. */
 export const changesOf = ({ commands }: OperatorView, flag: string, record: PageFields): readonly Command[] =>
   commands
     .filter(({ name, changes, flags }) => changes && flags.includes(flag) && isPermitted(name, record))
-    .sort((one, other) => Number(isRefund(other)) - Number(isRefund(one)))
+    .sort((one, other) => FIRST.indexOf(other.name) - FIRST.indexOf(one.name))
 
 export const isRefund = ({ name }: Pick<Command, 'name'>) => name === 'refunds create'
 
@@ -124,9 +151,10 @@ export function amountOf(change: Command, { amount, refundable }: PageFields): M
 
 /** Whether the state of a record permits a change, which the command itself checks again. */
 function isPermitted(name: string, record: PageFields): boolean {
-  const { kind, status, refundable, enquiries, resolution, endedAt, undone } = record
+  const { kind, status, refundable, enquiries, acquirer, resolution, endedAt, undone } = record
   if (resolution || endedAt || undone) return false
   const isRefundable = refundable instanceof Money ? refundable.paise > 0 : /^(double|late) payment$/.test(String(kind))
   if (isRefund({ name })) return isRefundable
+  if (name === 'refunds retry') return acquirer !== 'direct'
   return !(name === 'payments enquire' && enquiries === null) && !(name === 'payments confirm' && status === 'SUCCESS')
 }
