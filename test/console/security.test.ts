@@ -320,6 +320,11 @@ describe('sign-in', () => {
     expect((await site.get('/', other)).status).toBe(200)
   })
 
+  it('a path that cannot be decoded gets no text, because its sender is not known', async () => {
+    const { status, body } = await site.get('/%zz', undefined, { host: 'evil.example' })
+    expect([status, body]).toEqual([400, ''])
+  })
+
   it('the console accepts only local names from its own machine, and hosts in CONSOLE_ALLOWED_HOSTS', async () => {
     for (const host of ['evil.example', 'localhost.evil.example', '10.0.0.7:3002']) {
       await expectRejected(403, () => site.get('/', key.act, { host }))

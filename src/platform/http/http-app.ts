@@ -22,7 +22,12 @@ type Dependencies = {
 
 /** Creates an app with the limits of connections only, for pages that only operators open. */
 export function createOperatorApp({ connections }: Pick<Limits, 'connections'>): FastifyInstance {
-  const app = fastify({ ...connectionOptions(connections), schemaController: NO_JSON_SCHEMA })
+  const app = fastify({
+    ...connectionOptions(connections),
+    schemaController: NO_JSON_SCHEMA,
+    // Without a body, because a path that cannot be decoded is rejected before any check of the caller.
+    frameworkErrors: (_error, _request, { raw }) => void raw.writeHead(400).end(),
+  })
   limitConnections(app.server, connections)
   return app
 }
