@@ -93,7 +93,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--website': 'https URL of the merchant’s website, which the pay page shows',
   '--year': 'Calendar year',
   '--yes': 'Do not ask for confirmation',
-  'payments list --status': 'Status that checkPaymentStatus returns, such as PENDING',
+  'payments list --status': 'Status (txnStatus of checkPaymentStatus), such as PENDING',
   'accounts add --acquirer': LINKING,
   'accounts check --acquirer': LINKING,
   'accounts rotate --acquirer': LINKING,
