@@ -92,7 +92,7 @@ describe('an import in the console', () => {
     expect((await json('audit')).at(-1)).toMatchObject({
       person: operator,
       command: 'settlements import',
-      arguments: { file: '-', rows: '2' },
+      arguments: { file: 'day.csv', rows: '2' },
       outcome: 'done',
       detail: { import: imported.import, inserted: 2 },
     })

@@ -106,10 +106,13 @@ export function changingCommand<S extends z.ZodObject>(
 ): Command {
   return define({ name, summary, ...definition }, true, (input, typed) => {
     const given = Object.entries(typed).filter(([, value]) => value !== undefined)
-    const stored = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
-    const row = { command: name, arguments: Object.fromEntries(stored), makesAudit }
-    const runIn = (context: Context) => (change: Change) => run(input, { ...context, change })
-    return (context) => (typed.dryRun ? runDry(context.db, runIn(context)) : runAudited(row, context, runIn(context)))
+    const stored = Object.fromEntries(given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value]))
+    return (context) => {
+      const { fileName } = context.terminal.stdin
+      const row = { command: name, arguments: fileName ? { ...stored, file: fileName } : stored, makesAudit }
+      const runIn = (change: Change) => run(input, { ...context, change })
+      return typed.dryRun ? runDry(context.db, runIn) : runAudited(row, context, runIn)
+    }
   })
 }
 
