@@ -62,6 +62,6 @@ const warnings = (exceptions: TableData, view: OperatorView): Html[] =>
       const cells = exceptions.cells(exception)
       const { kind, amount, utr, receivedAt } = exception
       return html`<section class="card warning"><p><strong>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</strong> · open ${ageText(receivedAt, view.now)}</p>
-<p>${cellText(cells.nextStep)}${utr === '' ? undefined : html` UTR <span class="id">${utr}</span>`}</p>
+<p>${cellText(cells.nextStep)}${utr && ` UTR ${utr}`}</p>
 <p class="actions">${changeLinks({ exception: exception.id }, cells, view)}</p></section>\n`
     })
