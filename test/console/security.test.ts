@@ -370,6 +370,13 @@ describe('responses', () => {
     expect([sent.statusCode, sent.body]).toEqual([400, expect.stringContaining('A field was sent twice')])
   })
 
+  it('a body whose fields are objects causes no error of the console', async () => {
+    const payload = { 'order-id': orderId, amount: '1', note: 'One cup', back: { toString: 1 } }
+    const headers = { host: 'localhost:3002', authorization: basic(key.act), ...SAME_ORIGIN }
+    const { statusCode } = await site.app.inject({ method: 'POST', url: '/refunds-create', headers, payload })
+    expect(statusCode).toBe(200)
+  })
+
   it('a change returns only to a page of the console', async () => {
     for (const back of ['https://evil.example', '//evil.example', '/\\evil.example', 'refunds-create', 'nothing?x']) {
       const fields = { 'order-id': orderId, amount: '1', note: 'One cup', back }

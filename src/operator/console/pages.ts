@@ -117,7 +117,7 @@ const beforeChange = (record: Cells | undefined) =>
 
 /** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
 function pageBefore({ back }: PageFields, view: OperatorView) {
-  const [name = '', query = ''] = String(back ?? '').split('?')
+  const [name = '', query = ''] = typeof back === 'string' ? back.split('?') : []
   const command = view.commands.find((one) => pageName(one.name) === name && !one.changes)
   if (command === undefined) return { page: '.' }
   const fields = Object.fromEntries(new URLSearchParams(query))
