@@ -150,7 +150,7 @@ async function driveTheHotPath() {
     expect((await events).payload).toContain('over')
   })
   await as('ops payments show', async () =>
-    expect(await createPaymentHistory(db).find(paid)).toMatchObject({ mid, status: 'SUCCESS' }),
+    expect(await createPaymentHistory(db, new Date()).find(paid)).toMatchObject({ mid, status: 'SUCCESS' }),
   )
 }
 

@@ -10,7 +10,7 @@ import { formsOf, unpadded, utrOfId } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { createBankDays } from '../ledger/bank-days.ts'
-import { createBankHolidays } from '../ledger/bank-holidays.ts'
+import { holidaysOf } from '../ledger/bank-holidays.ts'
 
 export type PaymentHistory = Pick<
   Intent,
@@ -98,7 +98,15 @@ export type Criteria =
 const FOUND_LIMIT = 100
 
 /** Reads the history of a payment from the creation of its order to its settlement, without customer data. */
-export function createPaymentHistory(db: Database) {
+export function createPaymentHistory(db: Database, now: Date) {
+  // Read once for all payments of a search, and not before a payment needs it.
+  let holidays: ReturnType<typeof holidaysOf> | undefined
+
+  async function dueOn({ paidAt, changedAt }: PaymentChange): Promise<string> {
+    holidays ??= holidaysOf(db, now)
+    return createBankDays(await holidays).nextBankDay(toIstDay(paidAt ?? changedAt))
+  }
+
   return {
     /** Returns the history of one order, or undefined if the order does not exist. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
@@ -117,9 +125,7 @@ export function createPaymentHistory(db: Database) {
       const utrs = [intent.utr, intent.bankReference, ...reported].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
       const payment = changes.find(({ status }) => status === 'SUCCESS')
-      const holidays = await createBankHolidays(db).list()
-      const { nextBankDay } = createBankDays(new Set(holidays.map(({ day }) => day)))
-      const settlementDueOn = payment ? nextBankDay(toIstDay(payment.paidAt ?? payment.changedAt)) : null
+      const settlementDueOn = payment ? await dueOn(payment) : null
       return { ...intent, refundable, changes, exceptions, refunds, webhooks, settlements, settlementDueOn }
     },
 

@@ -47,7 +47,7 @@ export const findPaymentCommands = [
     schema: Search,
     console: 'read',
     async run(input, { db, now }) {
-      const histories = createPaymentHistory(db)
+      const histories = createPaymentHistory(db, now)
       const ofException = input.exception === undefined ? undefined : await createExceptions(db).find(input.exception)
       const [ofRefund] = input.refund === undefined ? [] : await listRefunds(db, { ourRefundId: input.refund })
       const criteria = toCriteria({ ...input, orderId: input.orderId ?? (ofRefund ?? ofException)?.orderId })
@@ -85,14 +85,14 @@ export const findPaymentCommands = [
     schema: z.object({ orderId: ourOrderId }),
     console: 'read',
     async run({ orderId }, { db, now }) {
-      const found = await findOrder(db, orderId)
+      const found = await findOrder(db, orderId, now)
       return describe(found, now)
     },
   }),
 ]
 
-export async function findOrder(db: Database, orderId: string): Promise<PaymentHistory> {
-  const found = await createPaymentHistory(db).find(orderId)
+export async function findOrder(db: Database, orderId: string, now: Date): Promise<PaymentHistory> {
+  const found = await createPaymentHistory(db, now).find(orderId)
   if (!found) throw new CommandError('the order does not exist: search with ops payments find')
   return found
 }

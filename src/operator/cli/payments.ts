@@ -59,7 +59,7 @@ export const paymentCommands = [
     // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { utr: (typed) => pastedUtr.parse(typed) },
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
-      const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
+      const createdAt = paidAt && (await createPaymentHistory(db, now).find(orderId))?.createdAt
       if (createdAt && !possibleTime(paidAt, now, createdAt)) {
         const created = `the order was created at ${toIstTime(createdAt)} and the time is now ${toIstTime(now)}`
         throw new CommandError(`--paid-at ${toIstTime(paidAt)} is impossible: ${created}`)
@@ -96,7 +96,7 @@ export const paymentCommands = [
     console: 'act',
     async run({ orderId }, context) {
       const { db, now } = context
-      const { acquirer } = await findOrder(db, orderId)
+      const { acquirer } = await findOrder(db, orderId, now)
       const client = await reachAccounts(context).clientOf(acquirer)
       const rules = statusCheckRulesOf(acquirer)
       if (!client || !rules)

@@ -56,7 +56,7 @@ export const refundCommands = [
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {
       const request =
         exception === undefined
-          ? { mid: (await findOrder(db, orderId)).mid, orderId, note: note as string, amount }
+          ? { mid: (await findOrder(db, orderId, now)).mid, orderId, note: note as string, amount }
           : await ofException(db, exception, note)
       const created = await createRefund(db, { ...request, createdBy: person }, now)
       if ('rejected' in created) throw new CommandError(REJECTED[created.rejected])
