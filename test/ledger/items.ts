@@ -58,5 +58,5 @@ export function judge(
     isJudged: () => isJudged,
     formOf: () => form,
   }
-  return judgeItem(whole, judging)
+  return judgeItem({ ...whole, refunds }, judging)
 }

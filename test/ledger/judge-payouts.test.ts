@@ -1,11 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { createBankDays } from '../../src/books/ledger/bank-days.ts'
-import type { PayoutForm } from '../../src/books/ledger/judge-item.ts'
-import { differingPayouts, judgePayouts, type PaidOn, type SettledOn } from '../../src/books/ledger/judge-payouts.ts'
+import {
+  differingPayouts,
+  judgePayouts,
+  type PaidOn,
+  type PayoutForm,
+  payoutKey,
+  type SettledOn,
+  type UndeductedRefund,
+  undecidedPayouts,
+} from '../../src/books/ledger/judge-payouts.ts'
 
 const bankDays = createBankDays(new Set())
-/** Bank days from Monday to Thursday. Friday the 20th and Saturday the 21st, the third of its month, are bank days too. */
-const [MONDAY, TUESDAY, WEDNESDAY, THURSDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19'] as const
+/** Bank days from Monday to Friday. Saturday the 21st, the third of its month, is a bank day too. */
+const [MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY] = [16, 17, 18, 19, 20].map((day) => `2026-11-${day}`) as [
+  ...[string, string, string, string, string],
+]
 
 const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn => ({
   ...{ acquirer: 'direct', day, settledDay: null, count: rupees / 100, paid: rupees * 100 },
@@ -18,26 +28,37 @@ const settled = (day: string, unnamed: number, named = 0, acquirer: string | nul
   ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: unnamed * 100 },
 })
 
-const refund = (day: string, rupees: number) => ({
-  refundId: 'R',
-  acquirer: 'direct',
-  day,
-  amount: rupees * 100,
+/** Creates a refund of a payment with a settlement line. */
+const refund = (day: string, rupees: number, more: Partial<UndeductedRefund> = {}): UndeductedRefund => ({
+  ...{ refundId: 'R', acquirer: 'direct', day, amount: rupees * 100, paidOn: MONDAY, settled: rupees * 100 },
+  ...more,
 })
 
-type Facts = { paid: PaidOn[]; settled: SettledOn[]; undeducted?: ReturnType<typeof refund>[]; formBefore?: PayoutForm }
-
-const formsOf = ({ undeducted = [], formBefore, ...facts }: Facts) =>
-  judgePayouts({ ...facts, undeducted, formBefore }, bankDays).payouts.map(({ day, acquirer, form }) => [
-    ...[day, acquirer, form],
-  ])
-
-const differing = ({ undeducted = [], formBefore, ...facts }: Facts) => {
-  const { payouts } = judgePayouts({ ...facts, undeducted, formBefore }, bankDays)
-  return differingPayouts(payouts, undeducted, () => 0, bankDays).map(({ day, acquirer, paid, settled }) => [
-    ...[day, acquirer, Number(paid) / 100, Number(settled) / 100],
-  ])
+/** `since` names acquirers with the first day of their files; `known` has the forms of the payouts that lines do not decide. */
+type Given = {
+  paid: PaidOn[]
+  settled: SettledOn[]
+  undeducted?: UndeductedRefund[]
+  since?: Record<string, string>
+  known?: Record<string, PayoutForm>
 }
+
+function judge({ paid, settled, undeducted = [], since = {}, known = {} }: Given) {
+  const facts = {
+    ...{ paid, settled, undeducted, window: { from: MONDAY, to: FRIDAY } },
+    namedSince: new Map(Object.entries(since)),
+  }
+  const undecided = undecidedPayouts(facts, bankDays)
+  const forms = new Map(undecided.map((one) => [payoutKey(one), known[payoutKey(one)] ?? 'by sums']))
+  return { ...judgePayouts(facts, forms, bankDays), undecided: undecided.map(payoutKey) }
+}
+
+const formsOf = (given: Given) => judge(given).payouts.map(({ day, acquirer, form }) => [day, acquirer, form])
+
+const differing = (given: Given) =>
+  differingPayouts(judge(given).payouts, () => 0, bankDays).map(({ day, acquirer, paid, settled }) => [
+    ...[day, acquirer, paid / 100, settled / 100],
+  ])
 
 describe('the form of a payout', () => {
   it('reconciliation treats a payout as a total if the payout’s lines omit more payments than the lines name', () => {
@@ -60,21 +81,35 @@ describe('the form of a payout', () => {
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 
-  it("reconciliation gives first payouts without lines the form of the acquirer's later payouts, or of another acquirer's payouts", () => {
-    const both = [paid(MONDAY, 100, { acquirer: 'setu' }), paid(MONDAY, 100, { acquirer: 'cashfree' })]
-    const rows = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 300, 0, 'cashfree')]
-    expect(formsOf({ paid: both, settled: rows })).toContainEqual([TUESDAY, 'cashfree', 'by sums'])
-    const named = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 0, 1, 'cashfree')]
-    expect(formsOf({ paid: both, settled: named })).toContainEqual([TUESDAY, 'cashfree', 'by payment'])
-    const others = [...both, paid(MONDAY, 100)]
-    expect(formsOf({ paid: others, settled: named })).toContainEqual([TUESDAY, null, 'by payment'])
+  it('reconciliation reads the form of first payouts without lines, for each acquirer, before the days of its facts', () => {
+    const both = [paid(MONDAY, 100, { acquirer: 'setu' }), paid(MONDAY, 100)]
+    const rows = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 300)]
+    const given = { paid: both, settled: rows, since: { setu: '2026-10-01' } }
+    expect(judge(given).undecided).toEqual([`${TUESDAY} `])
+    for (const form of ['by payment', 'by sums'] as const) {
+      expect(formsOf({ ...given, known: { [`${TUESDAY} `]: form } })).toEqual([
+        [TUESDAY, null, form],
+        [TUESDAY, 'setu', 'by payment'],
+        [WEDNESDAY, null, 'by sums'],
+      ])
+    }
   })
 
   it('reconciliation gives a payout without lines the form of the previous payout', () => {
     const rows = [settled(TUESDAY, 100)]
-    expect(formsOf({ paid: [paid(MONDAY, 100), paid(TUESDAY, 100)], settled: rows })).toEqual([
+    const known = { [`${TUESDAY} `]: 'by payment' as const }
+    expect(formsOf({ paid: [paid(MONDAY, 100), paid(TUESDAY, 100)], settled: rows, known })).toEqual([
       [TUESDAY, null, 'by sums'],
       [WEDNESDAY, null, 'by sums'],
+    ])
+  })
+
+  it('reconciliation assigns payments to their acquirer from the first bank day on which a file names the acquirer', () => {
+    const ofSetu = [MONDAY, TUESDAY, WEDNESDAY].map((day) => paid(day, 100, { acquirer: 'setu' }))
+    expect(formsOf({ paid: ofSetu, settled: [settled(WEDNESDAY, 0, 1, 'setu')], since: { setu: WEDNESDAY } })).toEqual([
+      [TUESDAY, null, 'by sums'],
+      [WEDNESDAY, 'setu', 'by payment'],
+      [THURSDAY, 'setu', 'by payment'],
     ])
   })
 })
@@ -84,8 +119,9 @@ describe('payouts by totals', () => {
     const ofSetu = { acquirer: 'setu' }
     const rows = [settled(TUESDAY, 100, 0, 'setu'), settled(TUESDAY, 300)]
     const both = [paid(MONDAY, 100, ofSetu), paid(MONDAY, 300)]
-    expect(differing({ paid: both, settled: rows })).toEqual([])
-    expect(differing({ paid: [paid(MONDAY, 200, ofSetu), paid(MONDAY, 200)], settled: rows })).toEqual([
+    const since = { setu: TUESDAY }
+    expect(differing({ paid: both, settled: rows, since })).toEqual([])
+    expect(differing({ paid: [paid(MONDAY, 200, ofSetu), paid(MONDAY, 200)], settled: rows, since })).toEqual([
       [TUESDAY, null, 200, 300],
       [TUESDAY, 'setu', 200, 100],
     ])
@@ -107,5 +143,36 @@ describe('payouts by totals', () => {
       [TUESDAY, null, 260, 310],
       [WEDNESDAY, null, 200, 150],
     ])
+  })
+
+  it('reconciliation accepts a refund that the next payout deducts only if the refund went through the same acquirer', () => {
+    const both = (day: string) => [paid(day, 300), paid(day, 300, { acquirer: 'setu' })]
+    const given = {
+      ...{ paid: [...both(MONDAY), ...both(TUESDAY)], since: { setu: MONDAY } },
+      settled: [
+        ...[settled(TUESDAY, 350), settled(WEDNESDAY, 250)],
+        ...[settled(TUESDAY, 250, 0, 'setu'), settled(WEDNESDAY, 300, 0, 'setu')],
+      ],
+    }
+    const ofSetu = refund(MONDAY, 50, { acquirer: 'setu' })
+    expect(differing({ ...given, undeducted: [ofSetu] })).toEqual([
+      [TUESDAY, null, 300, 350],
+      [WEDNESDAY, null, 300, 250],
+    ])
+  })
+
+  it('reconciliation deducts a refund from the total of its own day, unless its payment was owed payment by payment', () => {
+    const given = {
+      ...{ paid: [paid(MONDAY, 100), paid(TUESDAY, 500)] },
+      settled: [settled(TUESDAY, 0, 3), settled(WEDNESDAY, 500)],
+    }
+    const unpaid = refund(TUESDAY, 100, { settled: null })
+    expect(differing({ ...given, undeducted: [unpaid] })).toEqual([])
+    expect(differing({ ...given, undeducted: [{ ...unpaid, settled: 100_00 }] })).toEqual([[WEDNESDAY, null, 400, 500]])
+    const earlier = { ...unpaid, paidOn: '2026-11-13' }
+    expect(judge({ ...given, undeducted: [earlier] }).undecided).toEqual([`${MONDAY} `])
+    const known = { [`${MONDAY} `]: 'by payment' as const }
+    expect(differing({ ...given, undeducted: [earlier], known })).toEqual([])
+    expect(differing({ ...given, undeducted: [earlier] })).toEqual([[WEDNESDAY, null, 400, 500]])
   })
 })

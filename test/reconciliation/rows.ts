@@ -61,8 +61,8 @@ export async function storeReports(db: Database, known: Reports): Promise<void> 
   )
 }
 
-/** Imports a file of these rows and returns the number of the import. */
-export async function importRows(db: Database, rows: readonly Row[], now: Date): Promise<number> {
+/** Imports a file of these rows, of the acquirer account `account`, and returns the number of the import. */
+export async function importRows(db: Database, rows: readonly Row[], now: Date, account?: string): Promise<number> {
   const head = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr'
   const lines = rows.map(({ mid, amount, utr, day, time = '11:00:00', status = 'SUCCESS', fee, tax, ...row }) =>
     [
@@ -70,7 +70,7 @@ export async function importRows(db: Database, rows: readonly Row[], now: Date):
       ...[fee === undefined ? '' : rupees(fee), tax === undefined ? '' : rupees(tax), row.paymentUtr ?? ''],
     ].join(','),
   )
-  const importing = { now, person: 'test', file: 'payouts.csv' }
+  const importing = { now, person: 'test', file: 'payouts.csv', account }
   const csv = Readable.from([Buffer.from([head, ...lines, ''].join('\n'))])
   return (await inTransaction(db, (client) => importSettlements(client, csv, importing))).import
 }

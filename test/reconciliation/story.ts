@@ -2,14 +2,21 @@ import { createBankDays, type Days } from '../../src/books/ledger/bank-days.ts'
 import { type Discrepancy, resolverOf } from '../../src/books/ledger/discrepancies.ts'
 import type { Facts, MoneyException } from '../../src/books/ledger/facts.ts'
 import { type Item, type ItemRow, SETTLED_BEFORE_MS } from '../../src/books/ledger/judge-item.ts'
-import { daysOfPayouts } from '../../src/books/ledger/judge-payouts.ts'
+import {
+  daysOfPayouts,
+  type JudgedPayout,
+  judgePayouts,
+  type PayoutForm,
+  payoutKey,
+  undecidedPayouts,
+} from '../../src/books/ledger/judge-payouts.ts'
 import {
   type Deduction,
   groupBy,
   matchDeductions,
   type SuccessfulRefund,
 } from '../../src/books/ledger/match-deductions.ts'
-import { judge, sumsAt } from '../../src/books/reconciliation/judge.ts'
+import { judge, payoutFacts, sumsAt } from '../../src/books/reconciliation/judge.ts'
 import { addResolved, type Sums } from '../../src/books/reconciliation/sums.ts'
 import { istMoment } from './rows.ts'
 
@@ -132,7 +139,11 @@ export function knownAt(story: Story, today: string) {
     const isOver = isFailure(one) && one.resolution !== null && payment !== undefined && !settledBy(payment)
     return isOver ? [payment] : []
   })
-  const merchant = { mid, today, bankDays, refunds, exceptions, failed }
+  const namedSince = new Map<string, string>()
+  for (const { acquirer, day } of successful)
+    if (acquirer !== null && !namedSince.has(acquirer)) namedSince.set(acquirer, bankDays.bankDayFrom(day))
+  const matched = matchDeductions(refunds, rows, bankDays)
+  const merchant = { mid, today, bankDays, refunds, exceptions, failed, namedSince, matched }
   const refundsOf = groupBy(refunds, ({ utr }) => utr)
   const items = [...new Set([...paidBy.keys(), ...linesOf.keys()])].map((utr): Item => {
     const payment = paidBy.get(utr)
@@ -149,45 +160,51 @@ export function knownAt(story: Story, today: string) {
   return {
     items,
     factsOf(days: Days): Facts {
-      const paidOut = successful.filter(isPaidOut)
-      const around = daysOfPayouts(days, bankDays)
-      // If the first payout has no lines, the window starts at the last payout with lines before it.
-      const first = bankDays.nextBankDay(around.from)
-      const isFirst = paidOut.some(({ day }) => bankDays.bankDayFrom(day) === first)
-      const last = paidOut.findLast(({ day }) => day <= around.from)
-      const isWide = !isFirst && last !== undefined
-      const window = isWide ? { ...around, from: bankDays.previousBankDay(bankDays.bankDayFrom(last.day)) } : around
-      const inWindow = ({ day }: { day: string }) => day >= window.from && day <= window.to
-      // Before the merchant's first lines, the lines of its first day decide the form.
-      const ofDay = paidOut.filter(({ day }) => day === paidOut[0]?.day)
-      const formBefore = ofDay.length === 0 || ofDay.some(namesNothing) ? 'by sums' : 'by payment'
-      return {
-        ...{ ...merchant, days, window, formBefore, matched: matchDeductions(refunds, rows, bankDays) },
-        paid: sumBy(payments.filter(inWindow), (payment) => ({
-          ...{ acquirer: payment.acquirer, day: payment.day, settledDay: settledBy(payment)?.day ?? null },
-          ...{ isDuplicate: payment.kind === 'second', count: 1, paid: payment.amount },
-        })),
-        settled: sumBy(successful.filter(inWindow), (line) => {
-          const { acquirer, day, gross, isDeduction } = line
-          const [fee, tax] = [line.fee ?? 0, line.tax ?? 0]
-          const isUnnamed = !isDeduction && namesNothing(line)
-          return {
-            ...{
-              acquirer,
-              day,
-              settledCount: 1,
-              paidOut: isDeduction ? 0 : 1,
-              gross,
-              fee,
-              tax,
-              net: gross - fee - tax,
-            },
-            ...{ unnamedRows: isUnnamed ? 1 : 0, unnamed: isUnnamed ? gross : 0 },
-          }
-        }),
-        reversed: lines.filter((line) => inWindow(line) && line.wasPaidOut && namesNothing(line)),
-      }
+      const read = factsWithoutForms(days)
+      const undecided = undecidedPayouts(payoutFacts(read), bankDays)
+      return { ...read, knownForms: new Map(undecided.map((one) => [payoutKey(one), formOf(one)])) }
     },
+  }
+
+  /** Returns the facts of these days, but for the forms of other payouts. */
+  function factsWithoutForms(days: Days) {
+    const window = daysOfPayouts(days, bankDays)
+    const inWindow = ({ day }: { day: string }) => day >= window.from && day <= window.to
+    return {
+      ...{ ...merchant, days, window },
+      paid: sumBy(payments.filter(inWindow), (payment) => ({
+        ...{ acquirer: payment.acquirer, day: payment.day, settledDay: settledBy(payment)?.day ?? null },
+        ...{ isDuplicate: payment.kind === 'second', count: 1, paid: payment.amount },
+      })),
+      settled: sumBy(successful.filter(inWindow), (line) => {
+        const { acquirer, day, gross, isDeduction } = line
+        const [fee, tax] = [line.fee ?? 0, line.tax ?? 0]
+        const isUnnamed = !isDeduction && namesNothing(line)
+        return {
+          ...{ acquirer, day, settledCount: 1, paidOut: isDeduction ? 0 : 1, gross, fee, tax, net: gross - fee - tax },
+          ...{ unnamedRows: isUnnamed ? 1 : 0, unnamed: isUnnamed ? gross : 0 },
+        }
+      }),
+      reversed: lines.filter((line) => inWindow(line) && line.wasPaidOut && namesNothing(line)),
+    }
+  }
+
+  /** Returns the form of a payout, found among all payouts of the story, each judged by itself. */
+  function formOf({ acquirer, day }: { acquirer: string | null; day: string }): PayoutForm {
+    const paidOut = successful.filter(isPaidOut)
+    const ofAcquirer = paidOut.filter((line) => line.acquirer === acquirer)
+    const source =
+      ofAcquirer.findLast((line) => bankDays.bankDayFrom(line.day) <= day) ??
+      ofAcquirer[0] ??
+      paidOut.toSorted(
+        (a, b) => a.at.getTime() - b.at.getTime() || ((a.acquirer ?? '') < (b.acquirer ?? '') ? -1 : 1),
+      )[0]
+    if (source === undefined) return 'by sums'
+    const on = bankDays.bankDayFrom(source.day)
+    const facts = { ...payoutFacts(factsWithoutForms({ from: on, to: on })), undeducted: [] }
+    const isSource = (one: JudgedPayout) => one.acquirer === source.acquirer && one.day === on
+    const anyForm = new Map(undecidedPayouts(facts, bankDays).map((one) => [payoutKey(one), 'by sums' as const]))
+    return (judgePayouts(facts, anyForm, bankDays).payouts.find(isSource) as JudgedPayout).form
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Paise } from '../../platform/money.ts'
 import type { BankDays, Days } from './bank-days.ts'
-import type { ItemException, PayoutForm } from './judge-item.ts'
-import type { PaidOn, SettledOn } from './judge-payouts.ts'
+import type { ItemException } from './judge-item.ts'
+import type { KnownForms, NamedSince, PaidOn, SettledOn } from './judge-payouts.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
 /**
@@ -33,6 +33,7 @@ export type MerchantFacts = {
   matched: MatchedDeductions
   exceptions: readonly MoneyException[]
   failed: readonly FailedPayment[]
+  namedSince: NamedSince
 }
 
 /** Facts about one merchant for `days`, and for `window`, which also covers the adjacent payouts. */
@@ -42,9 +43,6 @@ export type Facts = MerchantFacts & {
   paid: readonly PaidGroup[]
   settled: readonly SettledOn[]
   reversed: readonly ReversedLine[]
-  /**
-   * Form of the payouts before the merchant's first settlement lines; undefined if lines within `window` decide the
-   * form.
-   */
-  formBefore: PayoutForm | undefined
+  /** Forms of the payouts that the facts of `window` do not decide. */
+  knownForms: KnownForms
 }

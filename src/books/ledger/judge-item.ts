@@ -1,7 +1,8 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
-import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
+import { type PayoutForm, placeOf } from './judge-payouts.ts'
+import { groupBy, type MatchedDeductions, type SuccessfulRefund } from './match-deductions.ts'
 
 /** A settlement may be dated up to one day before its payment, because some settlement files state only the date. */
 export const SETTLED_BEFORE_MS = 24 * 60 * 60_000
@@ -64,12 +65,6 @@ export type Judging = MatchedDeductions &
   }
 
 /**
- * How the settlement lines of one bank day refer to payments: one line for each payment, or one line for the total of
- * many payments.
- */
-export type PayoutForm = 'by payment' | 'by sums'
-
-/**
  * Returns the discrepancies of one item. A settlement line that is equal and opposite to an earlier discrepancy clears
  * that discrepancy. A line dated more than a day before the payment cannot settle the payment, and is judged as a line
  * without a payment.
@@ -90,12 +85,13 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
   const withoutRow = item.refunds.filter(({ refundId }) => !judging.rowOf.has(refundId))
   const netted = sumOf(withoutRow.filter(({ refundId }) => judging.netted.has(refundId)))
   const undeducted = withoutRow.filter(({ refundId }) => !judging.netted.has(refundId))
-  const back = sumOf(undeducted)
+  const placed = groupBy(undeducted, (refund) => placeOf(refund, judging.formOf, judging))
+  const back = sumOf(placed.get('payment'))
   const found: Finding[] = []
   for (const row of successful) {
     const finding = row.isDeduction
       ? judgeDeduction(item, row, judging)
-      : judgeSettlement(item, row, { settled, netted, back }, judging)
+      : judgeSettlement(item, row, { settled, netted, back: sumOf(undeducted) }, judging)
     if (finding === undefined) continue
     const cleared = found.findLastIndex(
       (open) => open.resolution === null && finding.resolution === null && owedBy(open) === -owedBy(finding),
@@ -108,12 +104,13 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
   return [
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
     ...found.map((one) => ({ ...one, cause: `${one.cause}${history}` })),
-    ...judgeUndeducted(item, settled, undeducted, judging),
+    ...judgeUndeducted(item, placed.get('own'), judging),
   ]
 }
 
 /**
- * Judges a payment without a settlement line. The bank does not owe amounts that were refunded before the settlement.
+ * Judges a payment without a settlement line. `back` is the sum of the refunds that the bank paid out of the payment, so
+ * that the bank owes only the rest.
  */
 function judgeUnsettled(
   { payment, rows, failure, exception, ...item }: Item,
@@ -219,25 +216,25 @@ function judgeDeduction(
   return { ...about, cause }
 }
 
-/** Returns one discrepancy for each day with refunds that no settlement line deducts. */
+/** Returns one discrepancy for each day with refunds that no settlement line and no total deducts. */
 function judgeUndeducted(
   { payment, ...item }: Item,
-  settled: readonly ItemRow[],
-  undeducted: readonly SuccessfulRefund[],
-  { isJudged, formOf, nextBankDay }: Judging,
+  undeducted: readonly SuccessfulRefund[] = [],
+  { isJudged }: Judging,
 ): Finding[] {
-  if (payment === undefined || settled.length === 0) return []
-  const days = [...new Set(undeducted.map(({ day }) => day))].filter(
-    (day) => isJudged(day) && formOf(payment.acquirer, nextBankDay(day)) === 'by payment',
-  )
-  return days.map((day) => {
-    const refunds = undeducted.filter((one) => one.day === day)
+  if (payment === undefined) return []
+  const byDay = groupBy(undeducted, ({ day }) => day)
+  return [...byDay].flatMap(([day, refunds]): Finding[] => {
+    if (!isJudged(day)) return []
     const ids = refunds.map(({ refundId }) => refundId).sort()
-    return {
-      ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
-      ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
-      cause: `refund ${ids.join(', ')}: the payment was settled in full, and no settlement line deducts the refund`,
-    }
+    const paidOut = refunds[0]?.settled === null ? 'was part of a total' : 'was settled in full'
+    return [
+      {
+        ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
+        ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
+        cause: `refund ${ids.join(', ')}: the payment ${paidOut}, and no settlement line deducts the refund`,
+      },
+    ]
   })
 }
 
@@ -250,7 +247,7 @@ const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exce
   resolution: exception?.resolution ?? null,
 })
 
-const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0)
+const sumOf = (refunds: readonly SuccessfulRefund[] = []) => refunds.reduce((sum, { amount }) => sum + amount, 0)
 
 const formatReturned = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it was refunded`)
 

@@ -1,7 +1,12 @@
 import type { Paise } from '../../platform/money.ts'
 import type { BankDays, Days } from './bank-days.ts'
-import type { PayoutForm } from './judge-item.ts'
 import type { SuccessfulRefund } from './match-deductions.ts'
+
+/**
+ * How the settlement lines of one bank day refer to payments: one line for each payment, or one line for the total of
+ * many payments.
+ */
+export type PayoutForm = 'by payment' | 'by sums'
 
 /**
  * Payments on one day through one acquirer, in paise. `settledDay` is the day of the payments' first settlement line,
@@ -28,12 +33,15 @@ export type SettledOn = {
 }
 
 /** A refund that no settlement line deducts; `amount` is in paise. */
-export type UndeductedRefund = Pick<SuccessfulRefund, 'refundId' | 'acquirer' | 'day' | 'amount'>
+export type UndeductedRefund = Pick<SuccessfulRefund, 'refundId' | 'acquirer' | 'day' | 'amount' | 'paidOn' | 'settled'>
+
+/** Identifies a payout: an acquirer, or null for files that name none, and a bank day. */
+export type PayoutName = { acquirer: string | null; day: string }
+
+export const payoutKey = ({ acquirer, day }: PayoutName) => `${day} ${acquirer ?? ''}`
 
 /** The payout from one acquirer on one bank day. Amounts are in paise. */
-export type JudgedPayout = {
-  acquirer: string | null
-  day: string
+export type JudgedPayout = PayoutName & {
   form: PayoutForm
   rows: number
   unnamedRows: number
@@ -41,80 +49,166 @@ export type JudgedPayout = {
   left: number
   /** Sum of the payments in this payout that no settlement line names. */
   paid: Paise
-  /** Sum of the refunds that were made since the previous bank day and that no settlement line deducts. */
+  /** The refunds that this payout deducts without a settlement line of their own, and their sum. */
+  refunds: readonly UndeductedRefund[]
   refunded: Paise
   /** Sum of the settlement lines that name no payment. */
   unnamed: Paise
 }
 
+/** First bank day on which files name each acquirer. Payouts of earlier days belong to no acquirer. */
+export type NamedSince = ReadonlyMap<string, string>
+
 export type PayoutFacts = {
+  /** The payouts on the bank days after `from` until `to` are judged. `to` is a bank day. */
+  window: Days
+  namedSince: NamedSince
+  /** Payments, settlement lines and refunds of exactly these payouts. */
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
-  /**
-   * Form of the payouts before the period of these facts; undefined if the settlement lines in these facts decide the
-   * form.
-   */
-  formBefore: PayoutForm | undefined
+}
+
+/**
+ * Forms of payouts that the facts of a window do not decide, by `payoutKey`: of earlier payouts, and on the first bank
+ * day of the window, of the acquirers whose first payout in the window has no lines.
+ */
+export type KnownForms = ReadonlyMap<string, PayoutForm>
+
+/** Returns the payout on a bank day of the payments and settlement lines through this acquirer. */
+export function payoutOf({ acquirer, day }: PayoutName, namedSince: NamedSince): PayoutName {
+  const since = acquirer === null ? undefined : namedSince.get(acquirer)
+  return { acquirer: since !== undefined && since <= day ? acquirer : null, day }
 }
 
 /**
  * Judges each acquirer's payouts by the acquirer's own settlement lines. A payout covers the payments since the
- * previous bank day. Lines dated on a bank holiday belong to the payout on the next bank day.
+ * previous bank day. Lines dated on a bank holiday belong to the payout on the next bank day. Payments through an
+ * acquirer belong to the acquirer's payouts from the first bank day on which a file names the acquirer.
  *
- * A payout is by payment if all its lines name payments, or if the lines that name a payment are at least as many as
- * the payments without a line. A payout without lines has the form of the payout before it, or `formBefore` if it is
- * the first one. Without `formBefore`, it has the form of its acquirer's first payout with lines, otherwise of the
- * first payout with lines through any acquirer. Payments through an acquirer belong to the acquirer's payouts if any
- * settlement line names the acquirer.
+ * A payout without lines has the form of its acquirer's last payout with lines, otherwise of its acquirer's first,
+ * otherwise of the first payout with lines through any acquirer.
  */
-export function judgePayouts(
-  { paid, settled, undeducted, formBefore }: PayoutFacts,
-  { bankDayFrom, nextBankDay }: BankDays,
-) {
-  const payouts = new Map<string, Omit<JudgedPayout, 'form'>>()
-  const named = new Set(settled.map(({ acquirer }) => acquirer))
-  const payerOf = (acquirer: string | null) => (named.has(acquirer) ? acquirer : null)
-  const keyOf = (acquirer: string | null, day: string) => `${day} ${payerOf(acquirer) ?? ''}`
-  const at = (acquirer: string | null, day: string) => {
-    const nothing = { rows: 0, unnamedRows: 0, left: 0, paid: 0, refunded: 0, unnamed: 0 }
-    const payout = payouts.get(keyOf(acquirer, day)) ?? { acquirer: payerOf(acquirer), day, ...nothing }
-    payouts.set(keyOf(acquirer, day), payout)
-    return payout
+export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: BankDays) {
+  const { window, namedSince, undeducted } = facts
+  const payouts = groupPayouts(facts, bankDays)
+  const firstDay = bankDays.nextBankDay(window.from)
+  const forms = formsByAcquirer(payouts)
+  /** Returns the form of the payout of a payment or line; undefined if it is neither in the window nor known. */
+  function formOf(acquirer: string | null, day: string): PayoutForm | undefined {
+    const payout = payoutOf({ acquirer, day }, namedSince)
+    if (day < firstDay || day > window.to) return known.get(payoutKey(payout))
+    const last = forms.get(payout.acquirer)?.findLast((one) => one.day <= day)
+    return last?.form ?? known.get(payoutKey({ ...payout, day: firstDay }))
   }
+  function requireForm(acquirer: string | null, day: string): PayoutForm {
+    const form = formOf(acquirer, day)
+    if (form === undefined) throw new Error(`the form of the payout of ${day} by ${acquirer} is not among the facts`)
+    return form
+  }
+  for (const refund of undeducted) {
+    if (placeOf(refund, requireForm, bankDays) !== 'total') continue
+    const { acquirer, day, amount } = refund
+    const payout = payoutAt(payouts, payoutOf({ acquirer, day: bankDays.nextBankDay(day) }, namedSince))
+    payout.refunds.push(refund)
+    payout.refunded += amount
+  }
+  const judged = inOrder(payouts).map((one): JudgedPayout => ({ ...one, form: requireForm(one.acquirer, one.day) }))
+  return { payouts: judged, formOf }
+}
+
+/**
+ * Returns the payouts whose forms `judgePayouts` requires in addition to the facts: those of earlier payments with a
+ * refund in the window, and of the acquirers whose first payout in the window has no lines.
+ */
+export function undecidedPayouts(facts: PayoutFacts, bankDays: BankDays): PayoutName[] {
+  const { window, namedSince, undeducted } = facts
+  const payouts = groupPayouts(facts, bankDays)
+  const firstDay = bankDays.nextBankDay(window.from)
+  const forms = formsByAcquirer(payouts)
+  const undecided = new Map<string, PayoutName>()
+  const add = (payout: PayoutName) => undecided.set(payoutKey(payout), payout)
+  const require = (acquirer: string | null, day: string) => {
+    const payout = payoutOf({ acquirer, day }, namedSince)
+    if (day < firstDay) add(payout)
+    else if (!forms.get(payout.acquirer)?.some((one) => one.day <= day)) add({ ...payout, day: firstDay })
+  }
+  for (const { acquirer, day } of payouts.values()) require(acquirer, day)
+  for (const { acquirer, day, paidOn, settled } of undeducted) {
+    require(acquirer, bankDays.nextBankDay(day))
+    if (settled === null) require(acquirer, bankDays.nextBankDay(paidOn))
+  }
+  return [...undecided.values()]
+}
+
+/**
+ * Returns where a refund that no settlement line deducts is included: a payment that was not paid out is smaller by it,
+ * or the total of its own payout is, otherwise it is a discrepancy of its own. A payment that a total paid out, or that
+ * has a line, is not owed any more, so its refund belongs to the refund's own payout.
+ */
+export function placeOf(
+  { acquirer, day, paidOn, settled }: UndeductedRefund,
+  formOf: (acquirer: string | null, day: string) => PayoutForm,
+  { nextBankDay }: Pick<BankDays, 'nextBankDay'>,
+): 'payment' | 'total' | 'own' {
+  if (settled === null && formOf(acquirer, nextBankDay(paidOn)) === 'by payment') return 'payment'
+  return formOf(acquirer, nextBankDay(day)) === 'by sums' ? 'total' : 'own'
+}
+
+type Payout = Omit<JudgedPayout, 'form' | 'refunds'> & { refunds: UndeductedRefund[] }
+
+const inOrder = (payouts: ReadonlyMap<string, Payout>) =>
+  [...payouts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, payout]) => payout)
+
+function groupPayouts({ paid, settled, namedSince }: PayoutFacts, { bankDayFrom, nextBankDay }: BankDays) {
+  const payouts = new Map<string, Payout>()
+  const at = (acquirer: string | null, day: string) => payoutAt(payouts, payoutOf({ acquirer, day }, namedSince))
   for (const { acquirer, day, settledDay, count, paid: sum } of paid) {
     const payout = at(acquirer, nextBankDay(day))
     if (settledDay === null || bankDayFrom(settledDay) > payout.day) payout.left += count
     if (settledDay === null) payout.paid += sum
   }
-  for (const { acquirer, day, amount } of undeducted) at(acquirer, nextBankDay(day)).refunded += amount
   for (const { acquirer, day, paidOut, unnamedRows, unnamed } of settled) {
     const payout = at(acquirer, bankDayFrom(day))
     payout.rows += paidOut
     payout.unnamedRows += unnamedRows
     payout.unnamed += unnamed
   }
-  const forms = new Map<string | null, PayoutForm>()
-  const inOrder = [...payouts].sort(([a], [b]) => (a < b ? -1 : 1))
-  const firstForm = (some: typeof inOrder) => some.map(([, payout]) => formOfRows(payout)).find((form) => form)
-  const formWithout = (acquirer: string | null) =>
-    formBefore ?? firstForm(inOrder.filter(([, one]) => one.acquirer === acquirer)) ?? firstForm(inOrder) ?? 'by sums'
-  const judged = new Map(
-    inOrder.map(([key, payout]): [string, JudgedPayout] => {
-      const form = formOfRows(payout) ?? forms.get(payout.acquirer) ?? formWithout(payout.acquirer)
-      forms.set(payout.acquirer, form)
-      return [key, { ...payout, form }]
-    }),
-  )
-  return {
-    payouts: [...judged.values()],
-    /** Returns the form of a payout, or undefined if the payout has no payments, refunds or settlement lines. */
-    formOf: (acquirer: string | null, day: string) => judged.get(keyOf(acquirer, day))?.form,
-  }
+  return payouts
 }
 
-/** Returns the form of a payout according to its settlement lines, or undefined if the payout has no lines. */
-function formOfRows({ rows, unnamedRows, left }: Omit<JudgedPayout, 'form'>): PayoutForm | undefined {
+/** Returns the payout with this name. If it does not exist, adds it without payments and lines. */
+function payoutAt(payouts: Map<string, Payout>, name: PayoutName): Payout {
+  const payout = payouts.get(payoutKey(name)) ?? {
+    ...name,
+    ...{ rows: 0, unnamedRows: 0, left: 0, paid: 0, refunds: [], refunded: 0, unnamed: 0 },
+  }
+  payouts.set(payoutKey(name), payout)
+  return payout
+}
+
+/** Returns the forms of the payouts with lines of each acquirer, oldest first. */
+function formsByAcquirer(payouts: ReadonlyMap<string, Payout>) {
+  const forms = new Map<string | null, { day: string; form: PayoutForm }[]>()
+  for (const payout of inOrder(payouts)) {
+    const form = formOfRows(payout)
+    if (form === undefined) continue
+    const ofAcquirer = forms.get(payout.acquirer) ?? []
+    forms.set(payout.acquirer, [...ofAcquirer, { day: payout.day, form }])
+  }
+  return forms
+}
+
+/**
+ * Returns the form of a payout according to its settlement lines, or undefined if the payout has no lines. A payout is
+ * by payment if all its lines name payments, or if the lines that name a payment are at least as many as the payments
+ * without a line.
+ */
+export function formOfRows({
+  rows,
+  unnamedRows,
+  left,
+}: Pick<Payout, 'rows' | 'unnamedRows' | 'left'>): PayoutForm | undefined {
   if (rows === 0) return undefined
   return unnamedRows === 0 || rows - unnamedRows >= Math.max(1, left) ? 'by payment' : 'by sums'
 }
@@ -133,7 +227,6 @@ export type DifferingPayout = JudgedPayout & { settled: Paise }
  */
 export function differingPayouts(
   payouts: readonly JudgedPayout[],
-  undeducted: readonly UndeductedRefund[],
   reversed: (payout: JudgedPayout) => Paise,
   { nextBankDay }: BankDays,
 ): DifferingPayout[] {
@@ -147,7 +240,7 @@ export function differingPayouts(
     const more = one.settled - one.paid
     const next = differing.find(({ acquirer, day }) => acquirer === one.acquirer && day === nextBankDay(one.day))
     if (more <= 0 || next === undefined || next.paid - next.settled !== more) continue
-    const ofAmount = undeducted.filter(({ day, amount }) => nextBankDay(day) === one.day && amount === more)
+    const ofAmount = one.refunds.filter(({ amount }) => amount === more)
     if (one.refunded === more || ofAmount.length === 1) netted.add(one).add(next)
   }
   return differing.filter((one) => !netted.has(one))

@@ -3,10 +3,12 @@ import type { Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { resolverOf } from '../ledger/discrepancies.ts'
+import { type PayoutName, payoutOf } from '../ledger/judge-payouts.ts'
 import { readEntries } from './book.ts'
 import type { ClosedBase } from './closed-items.ts'
-import { judgeWithoutPayouts } from './judge.ts'
+import { judgeExplained, undeductedOf } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
+import { readForms } from './payout-forms.ts'
 
 /**
  * Returns the bank's debt to the merchant before `day`, in paise. The debt is the sum of all earlier movements, minus
@@ -25,12 +27,22 @@ export async function broughtForward(merchant: MerchantSnapshot, day: string, cl
     mid,
     await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }),
   )
+  const forms = await readForms(merchant, refundedFailures(merchant))
   let accounted = 0
   for await (const items of itemsOf(merchant, explained)) {
-    for (const one of resolve(judgeWithoutPayouts(merchant, items)))
+    for (const one of resolve(judgeExplained(merchant, forms, items)))
       if (one.resolution !== null && one.day < day) accounted += one.owed
   }
   return sum - accounted
+}
+
+/** Returns the payouts of payments that failed after their success and were refunded, whose forms place the refunds. */
+function refundedFailures(merchant: MerchantSnapshot): PayoutName[] {
+  const { failed, namedSince, bankDays } = merchant
+  const refunded = new Set(failed.length === 0 ? [] : undeductedOf(merchant).map(({ utr }) => utr))
+  return failed
+    .filter(({ utr }) => refunded.has(utr))
+    .map(({ acquirer, day }) => payoutOf({ acquirer, day: bankDays.nextBankDay(day) }, namedSince))
 }
 
 /** Returns the UTRs of money that a resolved exception explains. */

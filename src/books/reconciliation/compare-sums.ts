@@ -6,6 +6,8 @@ import {
   type DifferingPayout,
   differingPayouts,
   type JudgedPayout,
+  payoutKey,
+  payoutOf,
   type UndeductedRefund,
 } from '../ledger/judge-payouts.ts'
 
@@ -15,28 +17,28 @@ import {
  * refunds whose amounts explain the discrepancy.
  */
 export function compareSums(
-  { mid, days: { from, to }, today, bankDays, exceptions, reversed }: Facts,
+  { mid, days: { from, to }, today, bankDays, exceptions, reversed, namedSince }: Facts,
   payouts: readonly JudgedPayout[],
-  undeducted: readonly UndeductedRefund[],
 ): Finding[] {
   const { bankDayFrom, nextBankDay } = bankDays
   const bySums = payouts.filter(({ form, day }) => form === 'by sums' && day < today)
-  const payoutOf = ({ acquirer, day }: ReversedLine) =>
-    bySums.find((payout) => payout.acquirer === acquirer && payout.day === bankDayFrom(day))
+  const totals = new Map(bySums.map((payout) => [payoutKey(payout), payout]))
+  const totalOf = ({ acquirer, day }: ReversedLine) =>
+    totals.get(payoutKey(payoutOf({ acquirer, day: bankDayFrom(day) }, namedSince)))
   const reversals = reversed.filter((line) => {
-    const payout = payoutOf(line)
+    const payout = totalOf(line)
     // If the bank paid the total again on the same day, the total is not reversed.
-    return payout !== undefined && payout.unnamed !== payout.paid
+    return payout !== undefined && payout.unnamed !== payout.paid - payout.refunded
   })
   const backOf = (payout: JudgedPayout) =>
-    reversals.filter((line) => payoutOf(line) === payout).reduce((sum, { gross }) => sum + gross, 0)
+    reversals.filter((line) => totalOf(line) === payout).reduce((sum, { gross }) => sum + gross, 0)
   const none = { mid, orderId: null, utr: null, exceptionId: null, resolution: null }
   const isRequested = ({ day }: { day: string }) => day >= from && day <= to
-  const differing = differingPayouts(bySums, undeducted, backOf, bankDays).filter(isRequested)
+  const differing = differingPayouts(bySums, backOf, bankDays).filter(isRequested)
   const discrepancies = differing.map((payout): Finding => {
-    const { acquirer, day, paid, settled } = payout
-    const isOfPayout = (one: { day: string }) => nextBankDay(one.day) === day
-    const likely = formatLikely(exceptions.filter(isOfPayout), undeducted.filter(isOfPayout), settled - paid)
+    const { acquirer, day, paid, settled, refunds } = payout
+    const ofDays = exceptions.filter((one) => nextBankDay(one.day) === day)
+    const likely = formatLikely(ofDays, refunds, settled - paid)
     const cause = `${causeOf(payout, bankDays)}${likely}`
     return {
       ...none,

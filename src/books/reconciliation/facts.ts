@@ -1,10 +1,10 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
-import { startOfDay } from '../../platform/time.ts'
-import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
+import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
-import type { PayoutForm } from '../ledger/judge-item.ts'
-import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
+import { daysOfPayouts, type SettledOn, undecidedPayouts } from '../ledger/judge-payouts.ts'
+import { payoutFacts } from './judge.ts'
 import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
+import { readForms } from './payout-forms.ts'
 
 /**
  * Items of one day and acquirer that may have discrepancies, because the items may differ from a payment settled once
@@ -27,20 +27,23 @@ export async function readFacts(
   merchant: MerchantSnapshot,
   days: Days,
 ): Promise<{ facts: Facts; uneven: Uneven[]; settledLater: ReadonlySet<string> }> {
-  const { client, known, mid, unknownOrders } = merchant
-  const explained = unknownOrders.map(({ utr }) => utr)
-  const { window, settled, formBefore } = await readWindow(merchant, days)
-  const groups = await GROUPS(client, { ...boundsOf(window), ...days, mid, known })
+  const { client, known, mid, unknownOrders, bankDays } = merchant
+  const window = daysOfPayouts(days, bankDays)
+  const of = { ...boundsOf(window), explained: unknownOrders.map(({ utr }) => utr), mid, known }
+  const settled = await SETTLED(client, of)
+  const groups = await GROUPS(client, { ...days, ...of })
   const unlined = groups.flatMap(({ isUnlined, items }) => (isUnlined && items !== null ? [items] : []))
-  const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
-  const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
-  const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
+  const later = await SETTLED_LATER(client, { ...of, items: unlined.join(' ') })
   // The first query counted these payments as unsettled, so these payments move to the groups with the day of their
   // settlement line.
   const moved = later.map((group) => ({ ...group, settledDay: null, count: -group.count, paid: -group.paid }))
   const paid = [...groups, ...moved, ...later].flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
-  const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }
-  return { facts, uneven: unevenOf(groups), settledLater: new Set(later.flatMap(({ items }) => items.split(' '))) }
+  const read = { ...merchant, days, window, paid, settled, reversed: [] }
+  const knownForms = await readForms(merchant, undecidedPayouts(payoutFacts(read), bankDays))
+  const isByTotals = [...knownForms.values()].includes('by sums') || settled.some(({ unnamedRows }) => unnamedRows > 0)
+  const reversed = isByTotals ? await REVERSED(client, of) : []
+  const settledLater = new Set(later.flatMap(({ items }) => items.split(' ')))
+  return { facts: { ...read, reversed, knownForms }, uneven: unevenOf(groups), settledLater }
 }
 
 const unevenOf = (groups: readonly Group[]): Uneven[] =>
@@ -49,30 +52,6 @@ const unevenOf = (groups: readonly Group[]): Uneven[] =>
       ? []
       : [{ day: isWaiting && day !== null ? day : movedDay, acquirer, isWaiting, items }],
   )
-
-/**
- * Reads the settlement lines of the payouts around `days`. If the window's first payout has no lines, the window starts
- * at the last earlier payout with lines, which decides the form. If no earlier payout has lines, the lines on the
- * merchant's first day decide the form.
- */
-async function readWindow(merchant: MerchantSnapshot, days: Days) {
-  const { client, known, bankDays, mid, unknownOrders } = merchant
-  const explained = unknownOrders.map(({ utr }) => utr)
-  const linesOf = (window: Days) => SETTLED(client, { ...boundsOf(window), explained, mid, known })
-  const window = daysOfPayouts(days, bankDays)
-  const settled = await linesOf(window)
-  const first = bankDays.nextBankDay(window.from)
-  const isFirst = ({ day, paidOut }: SettledOn) => paidOut > 0 && bankDays.bankDayFrom(day) === first
-  if (settled.some(isFirst)) return { window, settled, formBefore: undefined }
-  const [last] = await LAST_DAY(client, { mid, known, end: startOfDay(addDays(window.from, 1)) })
-  if (last !== undefined) {
-    const wide = { from: bankDays.previousBankDay(bankDays.bankDayFrom(last.day)), to: window.to }
-    return { window: wide, settled: await linesOf(wide), formBefore: undefined }
-  }
-  const [next] = await FIRST_DAY(client, { mid, known, explained })
-  const formBefore: PayoutForm = next?.namesEach ? 'by payment' : 'by sums'
-  return { window, settled, formBefore }
-}
 
 type Window = { mid: string; known: Date; begin: Date; end: Date }
 
@@ -158,32 +137,6 @@ const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
            where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
              and (recorded_at <= :known) is true and replaced_at > :known) each
    group by acquirer, day`)
-
-/** Returns the last day before :end with a settlement line that pays money out. */
-const LAST_DAY = query<{ day: string }, Omit<Window, 'begin'>>(`
-  select day
-    from settlement_lines
-   where mid = :mid and status = 'SUCCESS' and not is_deduction and at < :end
-     and (recorded_at <= :known) is true and replaced_at > :known
-   order by at desc
-   limit 1`)
-
-/** Returns whether every settlement line on the merchant's first day with lines names its payment. */
-const FIRST_DAY = query<
-  { namesEach: boolean | null },
-  Omit<Window, 'begin' | 'end'> & { explained: readonly string[] }
->(`
-  with first as (
-    select day::timestamp at time zone interval '330 minutes' as begin
-      from settlement_lines
-     where mid = :mid and status = 'SUCCESS' and not is_deduction and (recorded_at <= :known) is true and replaced_at > :known
-     order by at
-     limit 1
-  )
-  select bool_and(not ${NAMES_NOTHING}) as names_each
-    from settlement_lines line
-   where mid = :mid and status = 'SUCCESS' and not is_deduction and (recorded_at <= :known) is true and replaced_at > :known
-     and at >= (select begin from first) and at < (select begin from first) + interval '1 day'`)
 
 const REVERSED = query<ReversedLine, Window & { explained: readonly string[] }>(`
   select acquirer, day, utr, gross_paise as gross

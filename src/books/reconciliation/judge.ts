@@ -1,8 +1,17 @@
 import type { Days } from '../ledger/bank-days.ts'
 import type { Finding } from '../ledger/discrepancies.ts'
 import type { Facts, MerchantFacts } from '../ledger/facts.ts'
-import { type Item, judgeItem, type PayoutForm } from '../ledger/judge-item.ts'
-import { type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
+import { type Item, judgeItem } from '../ledger/judge-item.ts'
+import {
+  type JudgedPayout,
+  judgePayouts,
+  type KnownForms,
+  type PayoutFacts,
+  type PayoutForm,
+  payoutKey,
+  payoutOf,
+} from '../ledger/judge-payouts.ts'
+import type { SuccessfulRefund } from '../ledger/match-deductions.ts'
 import { compareSums } from './compare-sums.ts'
 import { addSums, noSums, type Sums } from './sums.ts'
 
@@ -24,28 +33,19 @@ export type JudgedDays = {
 
 /** Judges the facts of a period. The function is pure: it reads no database, so that tests can pass any facts. */
 export function judge(facts: Facts): JudgedDays {
-  const { matched, bankDays, days, refunds } = facts
-  const undeducted = refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
-  const { payouts, formOf } = judgePayouts(payoutFacts(facts, undeducted), bankDays)
-  const judging = { ...matched, ...bankDays, isJudged: isJudgedBy(facts), formOf: knownFormOf }
+  const { matched, bankDays, days } = facts
+  const { payouts, formOf } = judgePayouts(payoutFacts(facts), facts.knownForms, bankDays)
+  // An item may have movements far outside the window, where the form is irrelevant, because such movements are no
+  // discrepancies of these days.
+  const anyFormOf = (acquirer: string | null, bankDay: string) => formOf(acquirer, bankDay) ?? 'by sums'
+  const judging = { ...matched, ...bankDays, isJudged: isJudgedBy(facts), formOf: anyFormOf }
   return {
     form: formOfPayouts(payouts, facts),
-    byDay: sumUp(facts, undeducted, isAwaited),
-    findings: compareSums(facts, payouts, undeducted),
+    byDay: sumUp(facts, isAwaited),
+    findings: compareSums(facts, payouts),
     isMissed: ({ day, acquirer }) =>
-      judging.isJudged(day) && knownFormOf(acquirer, bankDays.nextBankDay(day)) === 'by payment',
+      judging.isJudged(day) && anyFormOf(acquirer, bankDays.nextBankDay(day)) === 'by payment',
     judgeItems: (items) => items.flatMap((item) => judgeItem(item, judging)).filter(({ day }) => isWithin(days, day)),
-  }
-
-  /**
-   * Returns the form of a payout. An item may have lines far outside the window, where the form is irrelevant, because
-   * lines outside the window are not discrepancies of these days.
-   */
-  function knownFormOf(acquirer: string | null, bankDay: string): PayoutForm {
-    const form = formOf(acquirer, bankDay)
-    if (form === undefined && bankDay > facts.window.from && bankDay <= facts.window.to)
-      throw new Error(`the payout of ${bankDay} by ${acquirer} is not among the facts of ${facts.mid}`)
-    return form ?? 'by sums'
   }
 
   /**
@@ -54,16 +54,18 @@ export function judge(facts: Facts): JudgedDays {
    */
   function isAwaited(acquirer: string | null, day: string): boolean {
     const pending = bankDays.nextBankDay(day)
-    return pending > days.to || !judging.isJudged(day) || knownFormOf(acquirer, pending) === 'by payment'
+    return pending > days.to || !judging.isJudged(day) || anyFormOf(acquirer, pending) === 'by payment'
   }
 }
 
 /**
- * Returns the discrepancies of items without regard to days and payout forms, to find the discrepancies that a resolved
- * exception explains.
+ * Returns the discrepancies of items without regard to days, to find the discrepancies that a resolved exception
+ * explains. `forms` has the payouts of the payments that failed after their success; other forms are irrelevant.
  */
-export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]): Finding[] {
-  const judging = { ...facts.matched, ...facts.bankDays, isJudged: isJudgedBy(facts), formOf: () => 'by sums' as const }
+export function judgeExplained(facts: MerchantFacts, forms: KnownForms, items: readonly Item[]): Finding[] {
+  const formOf = (acquirer: string | null, day: string): PayoutForm =>
+    forms.get(payoutKey(payoutOf({ acquirer, day }, facts.namedSince))) ?? 'by sums'
+  const judging = { ...facts.matched, ...facts.bankDays, isJudged: isJudgedBy(facts), formOf }
   return items.flatMap((item) => judgeItem(item, judging))
 }
 
@@ -77,19 +79,26 @@ const isJudgedBy =
   (day: string) =>
     bankDays.nextBankDay(day) < today
 
+/** Returns the refunds that no settlement line deducts. */
+export const undeductedOf = ({ refunds, matched }: MerchantFacts): SuccessfulRefund[] =>
+  refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
+
 /**
  * Selects the facts that decide the payouts in the window. Subtracts payments whose failure an operator has resolved.
  */
-function payoutFacts({ window, paid, settled, failed, formBefore }: Facts, undeducted: Facts['refunds']) {
+export function payoutFacts(facts: Omit<Facts, 'knownForms'>): PayoutFacts {
+  const { window, paid, settled, failed, namedSince, bankDays } = facts
   const failures = failed.map(({ acquirer, day, amount }) => {
     return { acquirer, day, settledDay: null, count: -1, paid: -amount }
   })
+  const isPaidOut = ({ day }: { day: string }) => day >= window.from && bankDays.nextBankDay(day) <= window.to
   return {
-    paid: [...paid, ...failures].filter(({ day }) => isWithin(window, day)),
+    window,
+    namedSince,
+    paid: [...paid, ...failures].filter(isPaidOut),
     // The payout on the window's first day also covers payments before the window, so the first day is excluded.
     settled: settled.filter(({ day }) => day > window.from),
-    undeducted: undeducted.filter(({ day }) => isWithin(window, day)),
-    formBefore,
+    undeducted: undeductedOf(facts).filter(isPaidOut),
   }
 }
 
@@ -100,8 +109,7 @@ function formOfPayouts(payouts: readonly JudgedPayout[], { days: { from, to }, b
 }
 
 function sumUp(
-  { days, paid, settled, refunds }: Facts,
-  undeducted: Facts['refunds'],
+  { days, paid, settled, ...facts }: Facts,
   isAwaited: (acquirer: string | null, day: string) => boolean,
 ): Map<string, Sums> {
   const byDay = new Map<string, Sums>()
@@ -116,13 +124,13 @@ function sumUp(
     if (settledDay === null && isAwaited(acquirer, day)) sums.awaited += sum
   }
   // A refund before the settlement reduces the awaited amount, because the bank pays out only the remaining amount.
-  for (const { paidOn: day, acquirer, amount, settled: line } of undeducted) {
+  for (const { paidOn: day, acquirer, amount, settled: line } of undeductedOf(facts)) {
     if (isWithin(days, day) && line === null && isAwaited(acquirer, day)) sumsAt(byDay, day).awaited -= amount
   }
   for (const { day, settledCount, gross, fee, tax, net } of settled) {
     if (isWithin(days, day)) addSums(sumsAt(byDay, day), { ...noSums(), settledCount, gross, fee, tax, net })
   }
-  for (const { day, amount } of refunds) if (isWithin(days, day)) sumsAt(byDay, day).refunded += amount
+  for (const { day, amount } of facts.refunds) if (isWithin(days, day)) sumsAt(byDay, day).refunded += amount
   return byDay
 }
 

@@ -19,8 +19,10 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
   const exceptions = await EXCEPTIONS(client, { mid, known })
   const failures = exceptions.filter(({ kind, resolution }) => kind === FAILURE && resolution !== null)
   const orderIds = failures.flatMap(({ orderId }) => orderId ?? [])
+  const named = await NAMED_SINCE(client, { mid, known })
   return {
     ...snapshot,
+    namedSince: new Map(named.map(({ acquirer, day }) => [acquirer, bankDays.bankDayFrom(day)])),
     ...{ mid, refunds, exceptions, matched: matchDeductions(refunds, deductions, bankDays), unknownOrders: own },
     failed: orderIds.length === 0 ? [] : await FAILED(client, { mid, known, orderIds }),
   }
@@ -109,6 +111,32 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
            where line.mid = :mid and line.item = p.utr and status = 'SUCCESS' and not is_deduction
              and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
              and (recorded_at <= :known) is true and replaced_at > :known) is null`)
+
+/**
+ * First day of each acquirer with a settlement line. Steps from account to account through the index, because a merchant
+ * has few accounts and may have millions of lines.
+ */
+const NAMED_SINCE = query<{ acquirer: string; day: string }, Known>(`
+  with recursive named (account) as (
+    select least((select min(account) from settlements where mid = :mid),
+                 (select min(account) from settlement_versions where mid = :mid and status = 'SUCCESS'))
+     union all
+    select least((select min(s.account) from settlements s where s.mid = :mid and s.account > named.account),
+                 (select min(v.account) from settlement_versions v
+                   where v.mid = :mid and v.status = 'SUCCESS' and v.account > named.account))
+      from named
+     where account is not null
+  )
+  select split_part(named.account, ':', 1) collate "C" as acquirer, min(first.day) as day
+    from named
+   cross join lateral (
+     select day
+       from settlement_lines line
+      where mid = :mid and line.account = named.account and status = 'SUCCESS'
+        and (recorded_at <= :known) is true and replaced_at > :known
+      order by at
+      limit 1) first
+   group by 1`)
 
 /**
  * SQL condition that the settlement line's UTR matches no payment to the merchant and no exception about money.
