@@ -257,7 +257,19 @@ export function judgeStory(
   days: Days,
   today: string,
 ): { byDay: Map<string, Sums>; found: Discrepancy[] } {
-  const { items, factsOf } = knownAt(story, today)
+  const { byDay, found } = judgeFacts(story, knownAt(story, today), days)
+  for (const { day, resolution, owed } of found) {
+    if (resolution === null) sumsAt(byDay, day).differences += 1
+    else addResolved(sumsAt(byDay, day), -owed)
+  }
+  return { byDay, found }
+}
+
+/** Returns the discrepancies of these days. */
+export const judgeKnown = (story: Story, known: ReturnType<typeof knownAt>, days: Days): Discrepancy[] =>
+  judgeFacts(story, known, days).found
+
+function judgeFacts({ mid }: Story, { items, factsOf }: ReturnType<typeof knownAt>, days: Days) {
   const facts = factsOf(days)
   const { byDay, findings, judgeItems, isMissed } = judge(facts)
   const failed = new Set(facts.failed.map(({ utr }) => utr))
@@ -266,10 +278,5 @@ export function judgeStory(
     const isWaiting = payment && refunds.length === 0 && rows.every(({ status }) => status !== 'SUCCESS')
     return !isWaiting || isMissed(payment) || failed.has(utr)
   })
-  const found = resolverOf(story.mid, []).resolve([...findings, ...judgeItems(judged)])
-  for (const { day, resolution, owed } of found) {
-    if (resolution === null) sumsAt(byDay, day).differences += 1
-    else addResolved(sumsAt(byDay, day), -owed)
-  }
-  return { byDay, found }
+  return { byDay, found: resolverOf(mid, []).resolve([...findings, ...judgeItems(judged)]) }
 }
