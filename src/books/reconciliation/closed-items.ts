@@ -1,9 +1,9 @@
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
-import { addDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
+import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
-import type { MerchantSnapshot } from './merchant.ts'
+import { type MerchantSnapshot, NAMED_SINCE, PAID_OUT } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
@@ -62,14 +62,14 @@ export async function daysSince(
     ({ receivedAt, resolvedAt }) => receivedAt > closedAt || (resolvedAt !== null && resolvedAt > closedAt),
   )
   const params = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
-  // Includes all days of a payout, because one line may change the payout's form and thus the result for the other
-  // payments in the payout.
-  const changed = (await CHANGED_DAYS(client, params)).flatMap(({ day }) =>
-    daysFrom(bankDays.previousBankDay(bankDays.bankDayFrom(day)), bankDays.nextBankDay(day)),
-  )
-  const days = [...new Set(changed)].filter((day) => day < from && day <= to).sort()
+  const found = await CHANGED_DAYS(client, params)
+  const changed = found.flatMap(({ day, isChanged }) => (isChanged ? [day] : []))
+  const otherForms = await daysOfOtherForms(merchant, changed, { closedAt, from })
+  if (otherForms === 'first day') return [{ from: await firstDayOf(merchant, to), to }]
+  const days = [...new Set([...found.map(({ day }) => day), ...otherForms])].flatMap((day) => daysAround(day, bankDays))
+  const read = new Set([...days, ...daysOfRefunds(merchant, new Set(days))])
   const runs: Days[] = []
-  for (const day of days) {
+  for (const day of [...read].filter((day) => day < from && day <= to).sort()) {
     const last = runs.at(-1)
     if (last !== undefined && addDays(last.to, 1) === day) last.to = day
     else runs.push({ from: day, to: day })
@@ -77,17 +77,67 @@ export async function daysSince(
   return from <= to ? [...runs, { from, to }] : runs
 }
 
+/** Returns the first day on which the merchant has movements; the day after `to` if it has none. */
+export async function firstDayOf({ client, mid }: MerchantSnapshot, to: string): Promise<string> {
+  const [first] = await FIRST_DAY(client, { mid })
+  return first?.day ?? addDays(to, 1)
+}
+
+const FIRST_DAY = query<{ day: string }, { mid: string }>(`
+  select day from ledger where mid = :mid order by at limit 1`)
+
+/**
+ * Returns the days of the payouts that lines and payments of this day belong to, and of the payouts before and after
+ * them: one line may change the payout's form and thus the result for its other payments, and a payout may be explained
+ * by the next one.
+ */
+const daysAround = (day: string, { bankDayFrom, previousBankDay, nextBankDay }: BankDays) =>
+  daysFrom(previousBankDay(bankDayFrom(day)), nextBankDay(nextBankDay(day)))
+
+/**
+ * Returns the days before `from` whose payouts may have another form, or belong to another acquirer, than when the month
+ * was closed, although nothing changed on these days: a payout without lines has the form of the last payout with lines
+ * before it. Returns `first day` if an acquirer's first payout may have changed, which also decides earlier payouts.
+ */
+async function daysOfOtherForms(
+  { client, mid, known, bankDays, namedSince }: MerchantSnapshot,
+  changed: readonly string[],
+  { closedAt, from }: { closedAt: Date; from: string },
+): Promise<string[] | 'first day'> {
+  const { bankDayFrom, nextBankDay, previousBankDay } = bankDays
+  const before = new Map((await NAMED_SINCE(client, { mid, known: closedAt })).map((one) => [one.acquirer, one.day]))
+  const since = [...new Set([...before.keys(), ...namedSince.keys()])].flatMap((acquirer) => {
+    const days = [before.get(acquirer), namedSince.get(acquirer)].flatMap((day) => (day ? [bankDayFrom(day)] : []))
+    return days.length === 2 && days[0] === days[1] ? [] : days
+  })
+  const [first = from] = since.sort()
+  const payouts = [...new Set(changed.flatMap((day) => [bankDayFrom(day), nextBankDay(day)]))]
+  const following = await FOLLOWING(client, {
+    ...{ mid, known, closedAt, begins: payouts.map((day) => startOfDay(addDays(previousBankDay(day), 1))) },
+    ends: payouts.map((day) => startOfDay(addDays(day, 1))),
+  })
+  if (following.some(({ isFirst }) => isFirst)) return 'first day'
+  const inheriting = following.flatMap(({ day, next }) => daysFrom(day, next !== null && next < from ? next : from))
+  return [...inheriting, ...(first < from ? daysFrom(first, from) : [])]
+}
+
+/** Returns the days of refunds whose payment has no line and was paid on one of these days: its payout places the refund. */
+const daysOfRefunds = ({ refunds, bankDays }: MerchantSnapshot, paidOn: ReadonlySet<string>) =>
+  refunds
+    .filter((refund) => refund.settled === null && paidOn.has(refund.paidOn))
+    .flatMap(({ day }) => daysAround(day, bankDays))
+
 const daysFrom = (from: string, to: string) =>
   Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))
 
 /**
  * Returns the days before :end on which the merchant may have open discrepancies. The result contains days of
- * discrepancies that were open when the month was closed, and days of items with a movement that was recorded,
- * replaced, reported or resolved after the month was closed. Movements dated :end or later are included, because they
+ * discrepancies that were open when the month was closed, and, as changed, days of items with a movement that was
+ * recorded, replaced, reported or resolved after the month was closed. Movements dated :end or later are included, because they
  * may name a payment that an earlier payout by totals included.
  */
 const CHANGED_DAYS = query<
-  { day: string },
+  { day: string; isChanged: boolean },
   ClosedAt & { mid: string; known: Date; end: Date; reported: readonly string[] }
 >(`
   with touched as materialized (
@@ -114,13 +164,41 @@ const CHANGED_DAYS = query<
       join payments p on p.mid = :mid and p.order_id = e.order_id
      where e.mid = :mid and e.kind = 'failure after success' and (e.received_at > :closedAt or e.resolved_at > :closedAt)
   )
-  select distinct day
-    from (select day from closed_items where mid = :mid and month = :month
+  select day, bool_or(is_changed) as is_changed
+    from (select day, false as is_changed from closed_items where mid = :mid and month = :month
            union all
-          select l.day from touched t join ledger l on l.mid = :mid and l.item = t.item and l.at < :end
+          select l.day, true from touched t join ledger l on l.mid = :mid and l.item = t.item and l.at < :end
            union all
           -- A changed bank holiday may change the result for any day.
-          select l.day
+          select l.day, true
             from ledger l
            where l.mid = :mid and l.at < :end
-             and exists (select from bank_holiday_changes where changed_at > :closedAt and changed_at <= :known)) each`)
+             and exists (select from bank_holiday_changes where changed_at > :closedAt and changed_at <= :known)) each
+   group by day`)
+
+type Following = { day: string; next: string | null; isFirst: boolean }
+
+/**
+ * For each acquirer with lines in these payouts, the day of the acquirer's next line that pays money out, and whether
+ * it has none before. `day` is the last day of the payout's lines.
+ */
+const FOLLOWING = plannedQuery<
+  Following,
+  { mid: string; known: Date; closedAt: Date; begins: readonly Date[]; ends: readonly Date[] }
+>(`
+  select source.day, next.day as next, earlier.day is null as is_first
+    from unnest(:begins::timestamptz[], :ends::timestamptz[]) as payout (beginning, ending)
+   cross join lateral (
+     select acquirer, max(day) as day
+       from settlement_lines
+      where mid = :mid and status = 'SUCCESS' and not is_deduction and at >= beginning and at < ending
+        and ((recorded_at <= :known) is true and replaced_at > :known
+             or (recorded_at <= :closedAt) is true and replaced_at > :closedAt)
+      group by acquirer) source
+    left join lateral (
+      select day from settlement_lines line
+       where ${PAID_OUT} and line.acquirer is not distinct from source.acquirer and at >= ending order by at limit 1) next on true
+    left join lateral (
+      select day from settlement_lines line
+       where ${PAID_OUT} and line.acquirer is not distinct from source.acquirer and at < beginning order by at desc limit 1
+    ) earlier on true`)

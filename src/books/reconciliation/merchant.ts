@@ -116,7 +116,7 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
  * First day of each acquirer with a settlement line. Steps from account to account through the index, because a merchant
  * has few accounts and may have millions of lines.
  */
-const NAMED_SINCE = query<{ acquirer: string; day: string }, Known>(`
+export const NAMED_SINCE = query<{ acquirer: string; day: string }, Known>(`
   with recursive named (account) as (
     select least((select min(account) from settlements where mid = :mid),
                  (select min(account) from settlement_versions where mid = :mid and status = 'SUCCESS'))
@@ -146,6 +146,10 @@ export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::te
   and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)
   and not exists (select from money_exceptions e
                    where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
+
+/** SQL condition that the settlement line `line` of the merchant pays money out. */
+export const PAID_OUT = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction
+   and (line.recorded_at <= :known) is true and line.replaced_at > :known`
 
 /** Settlement lines with a negative amount. */
 const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`

@@ -1,9 +1,8 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { query } from '../../platform/db/query.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { createList, judgeDays, type Unlisted } from './book.ts'
-import { type ClosedBase, daysSince, readClosedBase } from './closed-items.ts'
+import { type ClosedBase, daysSince, firstDayOf, readClosedBase } from './closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
@@ -41,10 +40,8 @@ export async function findOpen(
   { closed, to }: { closed: ClosedBase | undefined; to: string },
   onFound: (open: readonly Discrepancy[], items: number) => void,
 ): Promise<void> {
-  const { client, mid } = merchant
-  const [first] = closed === undefined ? await FIRST_DAY(client, { mid }) : []
   const runs =
-    closed === undefined ? [{ from: first?.day ?? addDays(to, 1), to }] : await daysSince(merchant, closed, to)
+    closed === undefined ? [{ from: await firstDayOf(merchant, to), to }] : await daysSince(merchant, closed, to)
   for (const days of runs) {
     if (days.from > days.to) continue
     await judgeDays(merchant, days, (found, items) => {
@@ -55,6 +52,3 @@ export async function findOpen(
     })
   }
 }
-
-const FIRST_DAY = query<{ day: string }, { mid: string }>(`
-  select day from ledger where mid = :mid order by at limit 1`)

@@ -10,7 +10,7 @@ import {
   payoutOf,
 } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
+import { type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
 
 /**
  * Reads the forms of these payouts. A payout without lines has the form of its acquirer's last payout with lines,
@@ -90,9 +90,6 @@ type Periods = Known & {
   paidBegins: readonly Date[]
   paidEnds: readonly Date[]
 }
-
-const PAID_OUT = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction
-   and (line.recorded_at <= :known) is true and line.replaced_at > :known`
 
 /** The lines of each of these payouts that pay money out. */
 const LINES = plannedQuery<PayoutName & { rows: number; unnamedRows: number }, Periods>(`
