@@ -15,6 +15,8 @@ export type Row = {
   tax?: number | undefined
   paymentUtr?: string | undefined
   reference?: string
+  /** The acquirer account that the file names. */
+  acquirer?: string | null
 }
 
 type Reports = Record<'intents' | 'exceptions' | 'payments', unknown[][]>
@@ -26,7 +28,7 @@ export const rupees = (paise: number) => {
 
 export const istMoment = (day: string, time: string) => new Date(`${day}T${time}+05:30`)
 
-/** Stores orders, payments and exceptions; the first value of each is the `mid`. */
+/** Stores orders, payments and exceptions; the first value of each is the `mid`. The last value of a payment is its acquirer, by default `direct`. */
 export async function storeReports(db: Database, known: Reports): Promise<void> {
   const insert = async (sql: string, rows: unknown[][]) => {
     const [first] = rows
@@ -47,10 +49,10 @@ export async function storeReports(db: Database, known: Reports): Promise<void> 
   )
   await insert(
     `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, source, acquirer)
-     select *, 'direct'
+     select *
        from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::text[],
-                   $8::text[])`,
-    known.payments,
+                   $8::text[], $9::text[])`,
+    known.payments.map((payment) => [...payment, 'direct'].slice(0, 9)),
   )
   await insert(
     `insert into payment_exceptions (status, mid, order_id, kind, utr, amount_paise, paid_at, received_at)

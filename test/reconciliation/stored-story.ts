@@ -30,18 +30,19 @@ export async function storeStories(
       if ('rejected' in undone) throw new Error(`import ${importId} is not undone: ${JSON.stringify(undone)}`)
     }
     for (const story of stories) await storeFacts(db, story, day)
-    const files = groupBy(
-      lines.filter((line) => line.from === day),
-      ({ until = '' }) => until,
-    )
     const failing = lines.filter(({ failedOn }) => failedOn === day).map((line) => ({ ...line, status: 'FAILED' }))
-    if (failing.length > 0) files.set('', [...(files.get('') ?? []), ...failing])
+    const files = groupBy(
+      [...lines.filter((line) => line.from === day), ...failing.map((line) => ({ ...line, until: '' }))],
+      ({ until = '', acquirer }) => [until, acquirer ?? ''].join(' '),
+    )
     let imported: { importId: number; rows: Row[] } | undefined
-    for (const [undoneOn, file] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    for (const [name, file] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const [undoneOn = '', account] = name.split(' ')
       const rows = file.map(rowOf)
-      const importId = await importRows(db, rows, istMoment(day, undoneOn === '' ? '20:00:00' : '20:30:00'))
+      const moment = istMoment(day, undoneOn === '' ? '20:00:00' : '20:30:00')
+      const importId = await importRows(db, rows, moment, account || undefined)
       if (undoneOn === '') imported = { importId, rows }
-      else undos.set(undoneOn, [...(undos.get(undoneOn) ?? []), importId])
+      else undos.set(undoneOn, [importId, ...(undos.get(undoneOn) ?? [])])
     }
     await atEnd(day, imported)
   }
@@ -66,7 +67,8 @@ async function storeFacts(db: Database, { mid, ...story }: Story, day: string): 
     if (kind !== 'second') {
       intents.push([mid, orderId, Math.floor(amount / 100), amount % 100, madeAt, 'SUCCESS', utr])
     }
-    rows.push([mid, utr, orderId, amount, at, received(one), kind, kind === 'late' ? 'day file' : 'notification'])
+    const source = kind === 'late' ? 'day file' : 'notification'
+    rows.push([mid, utr, orderId, amount, at, received(one), kind, source, one.acquirer])
   }
   await storeReports(db, { intents, payments: rows, exceptions: [] })
   const insert = (sql: string, all: readonly object[]) =>
@@ -81,8 +83,9 @@ async function storeFacts(db: Database, { mid, ...story }: Story, day: string): 
   await insert(
     `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
        status, reference, ended_at)
-     select $1, "refundId", "refundId", "orderId", utr, amount, 'cold', 'direct', 'merchant', at, 'SUCCESS', reference, at
-       from json_to_recordset($2) as r ("refundId" text, "orderId" text, utr text, amount bigint, at timestamptz, reference text)`,
+     select $1, "refundId", "refundId", "orderId", r.utr, amount, 'cold', p.acquirer, 'merchant', at, 'SUCCESS', r.reference, at
+       from json_to_recordset($2) as r ("refundId" text, "orderId" text, utr text, amount bigint, at timestamptz, reference text)
+       join payments p on p.mid = $1 and p.utr = r.utr`,
     story.refunds.filter(isNew),
   )
   await insert(
