@@ -70,8 +70,8 @@ export type PayoutFacts = {
 }
 
 /**
- * Forms of payouts that the facts of a window do not decide, by `payoutKey`: of earlier payouts, and on the first bank
- * day of the window, of the acquirers whose first payout in the window has no lines.
+ * Forms of payouts that the facts of a window do not decide, by `payoutKey`: of payouts outside the window, and on the first
+ * bank day of the window, of the acquirers whose first payout in the window has no lines.
  */
 export type KnownForms = ReadonlyMap<string, PayoutForm>
 
@@ -118,8 +118,8 @@ export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: Ba
 }
 
 /**
- * Returns the payouts whose forms `judgePayouts` requires in addition to the facts: those of earlier payments with a
- * refund in the window, and of the acquirers whose first payout in the window has no lines.
+ * Returns the payouts whose forms `judgePayouts` requires in addition to the facts: those of payments outside the
+ * window with a refund in the window, and of the acquirers whose first payout in the window has no lines.
  */
 export function undecidedPayouts(facts: PayoutFacts, bankDays: BankDays): PayoutName[] {
   const { window, namedSince, undeducted } = facts
@@ -130,7 +130,7 @@ export function undecidedPayouts(facts: PayoutFacts, bankDays: BankDays): Payout
   const add = (payout: PayoutName) => undecided.set(payoutKey(payout), payout)
   const require = (acquirer: string | null, day: string) => {
     const payout = payoutOf({ acquirer, day }, namedSince)
-    if (day < firstDay) add(payout)
+    if (day < firstDay || day > window.to) add(payout)
     else if (!forms.get(payout.acquirer)?.some((one) => one.day <= day)) add({ ...payout, day: firstDay })
   }
   for (const { acquirer, day } of payouts.values()) require(acquirer, day)
