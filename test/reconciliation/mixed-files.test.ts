@@ -1,8 +1,14 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { readClosedBase } from '../../src/books/reconciliation/closed-items.ts'
+import { readMerchant } from '../../src/books/reconciliation/merchant.ts'
+import { findOpen } from '../../src/books/reconciliation/open-discrepancies.ts'
+import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
+import { undoImport } from '../../src/books/settlements/imports.ts'
 import { newId } from '../../src/gateway/payments/intent.ts'
-import type { Database } from '../../src/platform/db/pool.ts'
+import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { findingsOf } from '../support/findings.ts'
+import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment } from './rows.ts'
@@ -132,5 +138,106 @@ describe('the acquirers that files name', () => {
       const ids = (await differencesOf(day, day)).map(({ id }) => id)
       expect(ids, day).toEqual(all.filter((one) => one.day === day).map(({ id }) => id))
     }
+  })
+})
+
+describe('a change after the close that decides other days', () => {
+  let url: string
+
+  // Each test needs its own database, since a month can be closed only once.
+  beforeEach(async () => {
+    ;({ db, url } = await createTestDatabase())
+    ;({ mid } = await newMerchant(db))
+  })
+
+  async function closeOctober() {
+    // Reports continue from a closed month only if it has open items.
+    const neighbour = await newMerchant(db)
+    await storePaidOrder(db, { mid: neighbour.mid, utr: 'N', paidAt: istMoment('2026-10-20', '12:00:00') })
+    vi.useFakeTimers({ toFake: ['Date'], now: istMoment('2026-11-05', '12:00:00') })
+    const { code } = await runOps(url, ['reconcile', 'close', '--month', '2026-10'])
+    vi.useRealTimers()
+    expect(code).toBe(0)
+  }
+
+  /** Undoes a file on 10 November and imports a total of the same day instead. */
+  async function replaceByTotal(importId: number, day: string, rupees: number) {
+    const undo = { now: istMoment('2026-11-10', '10:00:00'), person: 'asha' }
+    await inTransaction(db, (client) => undoImport(client, importId, undo))
+    await importLate({ utr: 'LATE', day, rupees })
+  }
+
+  const importLate = ({ utr, day, rupees, account, paymentUtr }: File & { utr: string; day: string; rupees: number }) =>
+    importRows(db, [{ mid, utr, day, amount: rupees * 100, paymentUtr }], istMoment('2026-11-10', '11:00:00'), account)
+
+  /** Returns the open discrepancies, which must be the same from the close and from the first day. */
+  async function openDiscrepancies() {
+    const [since, whole] = await readSnapshot(db, istMoment('2026-11-12', '12:00:00'), async (snapshot) => {
+      const merchant = await readMerchant(snapshot, mid)
+      const closed = await readClosedBase(snapshot, '2026-11-12')
+      expect(closed?.month).toBe('2026-10')
+      const listed = async (base: typeof closed) => {
+        const open: (readonly [string, string, number])[] = []
+        await findOpen(merchant, { closed: base, to: '2026-11-11' }, (found) => {
+          open.push(...found.map(({ day, kind, owed }) => [day, kind, owed / 100] as const))
+        })
+        return open.sort()
+      }
+      return [await listed(closed), await listed(undefined)]
+    })
+    expect(since).toEqual(whole)
+    return since
+  }
+
+  it('reconcile judges again a payout without rows whose form an earlier payout decides', async () => {
+    await pay('PA', '2026-10-01', 100)
+    await settle('NA', '2026-10-05', 100, { paymentUtr: 'PA' })
+    await pay('P0', '2026-10-05', 200)
+    const named = await settle('N0', '2026-10-06', 200, { paymentUtr: 'P0' })
+    await refund(await pay('P1', '2026-10-08', 200), '2026-10-12')
+    await closeOctober()
+    expect(await openDiscrepancies()).toEqual([])
+    await replaceByTotal(named, '2026-10-06', 200)
+    expect(await openDiscrepancies()).toEqual([
+      ['2026-10-09', 'payout total', 200],
+      ['2026-10-13', 'payout total', -200],
+    ])
+  })
+
+  it('reconcile judges again a payout with a refund whose payment’s payout has changed', async () => {
+    await pay('P0', '2026-10-01', 100)
+    await settle('N0', '2026-10-05', 100, { paymentUtr: 'P0' })
+    const unpaid = await pay('P1', '2026-10-05', 200)
+    await pay('P2', '2026-10-05', 200)
+    const named = await settle('N2', '2026-10-06', 200, { paymentUtr: 'P2' })
+    await pay('P3', '2026-10-06', 100)
+    await settle('N3', '2026-10-07', 100, { paymentUtr: 'P3' })
+    await refund(unpaid, '2026-10-14')
+    await pay('P4', '2026-10-14', 300)
+    await settle('T4', '2026-10-15', 300)
+    await closeOctober()
+    expect(await openDiscrepancies()).toEqual([])
+    await replaceByTotal(named, '2026-10-06', 200)
+    expect(await openDiscrepancies()).toEqual([
+      ['2026-10-06', 'payout total', 200],
+      ['2026-10-15', 'payout total', -200],
+    ])
+  })
+
+  it('reconcile judges again all payouts from the first day on which a late file names an acquirer', async () => {
+    for (const [index, day] of ['2026-10-05', '2026-10-06', '2026-10-20'].entries()) {
+      await pay(`S${index}`, day, 100, 'setu')
+      await pay(`D${index}`, day, 300)
+    }
+    await settle('T0', '2026-10-06', 400)
+    await settle('T1', '2026-10-07', 300)
+    await settle('T2', '2026-10-21', 400)
+    await closeOctober()
+    expect(await openDiscrepancies()).toEqual([['2026-10-07', 'payout total', 100]])
+    await importLate({ utr: 'LATE', day: '2026-10-07', rupees: 100, account: 'setu:acme', paymentUtr: 'S1' })
+    expect(await openDiscrepancies()).toEqual([
+      ['2026-10-20', 'missing settlement', 100],
+      ['2026-10-21', 'payout total', -100],
+    ])
   })
 })
