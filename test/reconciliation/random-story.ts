@@ -114,7 +114,7 @@ type Payout = { form: Form; line: NewLine; random: Random; lastFile: string }
 function addPayout(story: Story, payments: readonly Payment[], { form, line, random, lastFile }: Payout): void {
   if (random.chance(0.06)) return
   const add = (one: Omit<Line, keyof NewLine> & Partial<NewLine>) => {
-    if (addDays(line.from, 0) <= lastFile) story.lines.push({ ...line, ...one })
+    if (line.from <= lastFile) story.lines.push({ ...line, ...one })
   }
   let total = 0
   for (const { utr, amount } of payments) {
@@ -165,7 +165,9 @@ function addRefund(story: Story, payment: Payment, { random, bankDayFrom, acquir
     acquirer,
   }
   if (line.from > lastFile) return
-  story.lines.push(reference === '' || random.chance(0.5) ? { ...line, paymentUtr: utr } : { ...line, utr: reference })
+  // A deduction names its payment, the refund's reference, or nothing.
+  const named = random.pick([{ paymentUtr: utr }, { utr: reference || line.utr }, {}])
+  story.lines.push({ ...line, ...named })
 }
 
 /** Returns each day of the period. */

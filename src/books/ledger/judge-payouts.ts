@@ -70,8 +70,8 @@ export type PayoutFacts = {
 }
 
 /**
- * Forms of payouts that the facts of a window do not decide, by `payoutKey`: of payouts outside the window, and on the first
- * bank day of the window, of the acquirers whose first payout in the window has no lines.
+ * Forms of payouts that the facts of a window do not decide, by `payoutKey`: of payouts outside the window, and on its
+ * first bank day, of the acquirers whose first payout in the window has no lines.
  */
 export type KnownForms = ReadonlyMap<string, PayoutForm>
 
@@ -90,16 +90,12 @@ export function payoutOf({ acquirer, day }: PayoutName, namedSince: NamedSince):
  * otherwise of the first payout with lines through any acquirer.
  */
 export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: BankDays) {
-  const { window, namedSince, undeducted } = facts
-  const payouts = groupPayouts(facts, bankDays)
-  const firstDay = bankDays.nextBankDay(window.from)
-  const forms = formsByAcquirer(payouts)
+  const { namedSince, undeducted } = facts
+  const { payouts, lookUp } = decideForms(facts, bankDays)
   /** Returns the form of the payout of a payment or line; undefined if it is neither in the window nor known. */
   function formOf(acquirer: string | null, day: string): PayoutForm | undefined {
-    const payout = payoutOf({ acquirer, day }, namedSince)
-    if (day < firstDay || day > window.to) return known.get(payoutKey(payout))
-    const last = forms.get(payout.acquirer)?.findLast((one) => one.day <= day)
-    return last?.form ?? known.get(payoutKey({ ...payout, day: firstDay }))
+    const found = lookUp(acquirer, day)
+    return typeof found === 'string' ? found : known.get(payoutKey(found))
   }
   function requireForm(acquirer: string | null, day: string): PayoutForm {
     const form = formOf(acquirer, day)
@@ -117,28 +113,36 @@ export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: Ba
   return { payouts: judged, formOf }
 }
 
-/**
- * Returns the payouts whose forms `judgePayouts` requires in addition to the facts: those of payments outside the
- * window with a refund in the window, and of the acquirers whose first payout in the window has no lines.
- */
+/** Returns the payouts whose forms `judgePayouts` requires in addition to the facts. */
 export function undecidedPayouts(facts: PayoutFacts, bankDays: BankDays): PayoutName[] {
-  const { window, namedSince, undeducted } = facts
+  const { payouts, lookUp } = decideForms(facts, bankDays)
+  const required = [
+    ...payouts.values(),
+    ...facts.undeducted.flatMap(({ acquirer, day, paidOn, settled }) =>
+      (settled === null ? [day, paidOn] : [day]).map((of) => ({ acquirer, day: bankDays.nextBankDay(of) })),
+    ),
+  ]
+  const undecided = new Map<string, PayoutName>()
+  for (const { acquirer, day } of required) {
+    const found = lookUp(acquirer, day)
+    if (typeof found !== 'string') undecided.set(payoutKey(found), found)
+  }
+  return [...undecided.values()]
+}
+
+function decideForms(facts: PayoutFacts, bankDays: BankDays) {
+  const { window, namedSince } = facts
   const payouts = groupPayouts(facts, bankDays)
   const firstDay = bankDays.nextBankDay(window.from)
   const forms = formsByAcquirer(payouts)
-  const undecided = new Map<string, PayoutName>()
-  const add = (payout: PayoutName) => undecided.set(payoutKey(payout), payout)
-  const require = (acquirer: string | null, day: string) => {
+  /** Returns the form of the payout of a payment or line, or the payout whose form it has if these facts do not decide it. */
+  function lookUp(acquirer: string | null, day: string): PayoutForm | PayoutName {
     const payout = payoutOf({ acquirer, day }, namedSince)
-    if (day < firstDay || day > window.to) add(payout)
-    else if (!forms.get(payout.acquirer)?.some((one) => one.day <= day)) add({ ...payout, day: firstDay })
+    if (day < firstDay || day > window.to) return payout
+    const last = forms.get(payout.acquirer)?.findLast((one) => one.day <= day)
+    return last?.form ?? { ...payout, day: firstDay }
   }
-  for (const { acquirer, day } of payouts.values()) require(acquirer, day)
-  for (const { acquirer, day, paidOn, settled } of undeducted) {
-    require(acquirer, bankDays.nextBankDay(day))
-    if (settled === null) require(acquirer, bankDays.nextBankDay(paidOn))
-  }
-  return [...undecided.values()]
+  return { payouts, lookUp }
 }
 
 /**
