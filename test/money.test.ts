@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest'
 import {
+  addPaise,
   groupRupees,
   HIGHEST_MAX_RUPEES,
   lenientAmount,
   lenientAmountText,
   lenientRefund,
   orderAmount,
+  toDecimalText,
   toIndianRupees,
   toIndianText,
   totalText,
@@ -132,4 +134,15 @@ it.each([
   ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
 ])('the service formats the rupees in the text "%s" for people as "%s"', (text, grouped) => {
   expect(groupRupees(text)).toBe(grouped)
+})
+
+it('the service adds amounts up to 2^53 paise, and throws beyond', () => {
+  const most = Number.MAX_SAFE_INTEGER
+  expect([most - 1, 1].reduce(addPaise)).toBe(most)
+  expect(addPaise(-most, most)).toBe(0)
+  for (const sign of [1, -1]) expect(() => addPaise(sign * most, sign)).toThrow('more than 90 lakh crore rupees')
+})
+
+it('the service formats exact sums of any size', () => {
+  expect([12345678901234567890n, -1n, 0n].map(toDecimalText)).toEqual(['123456789012345678.90', '-0.01', '0.00'])
 })

@@ -7,6 +7,16 @@ import { errorText, matching, oneTo } from './fields.ts'
  */
 export type Paise = number
 
+/**
+ * Returns the sum of two amounts, also as the function of `reduce`. Throws if the sum is beyond 2^53, because a number
+ * would lose digits.
+ */
+export function addPaise(one: Paise, other: Paise): Paise {
+  const sum = one + other
+  if (!Number.isSafeInteger(sum)) throw new Error('the amounts add up to more than 90 lakh crore rupees')
+  return sum
+}
+
 /** Largest amount of an intent in rupees, unless the operator sets another maximum for the merchant. */
 export const USUAL_MAX_RUPEES = 100_000
 /** Largest maximum in rupees that the operator can set: NPCI's limit for verified merchants in some categories. */
@@ -121,8 +131,8 @@ export const bankAmount = z
   .transform(toPaise)
 
 /** Formats paise as rupees with two decimals: 58882 becomes `588.82`, 20000 becomes `200.00`, -1 becomes `-0.01`. */
-export function toDecimalText(paise: Paise): string {
-  const digits = String(Math.abs(paise)).padStart(3, '0')
+export function toDecimalText(paise: Paise | bigint): string {
+  const digits = String(paise).replace('-', '').padStart(3, '0')
   return `${paise < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
 }
 
@@ -154,7 +164,7 @@ export function groupRupees(text: string): string {
 }
 
 /** Formats paise for operators: 123456700 becomes `₹12,34,567.00`, -50 becomes `-₹0.50`. */
-export const toIndianRupees = (paise: Paise): string => groupRupees(toDecimalText(paise)).replace(/^-?/, '$&₹')
+export const toIndianRupees = (paise: Paise | bigint): string => groupRupees(toDecimalText(paise)).replace(/^-?/, '$&₹')
 
 /** Formats paise for customers: 50000000 becomes `₹5,00,000`, 58882 becomes `₹588.82`. */
 export function toIndianText(paise: Paise): string {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Paise, toDecimalText } from '../../platform/money.ts'
+import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
 import { groupBy } from './match-deductions.ts'
 
@@ -133,7 +133,7 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
 function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discrepancy {
   const last = entries.at(-1)
   if (last === undefined) return discrepancy
-  const resolved = entries.reduce((sum, { amount }) => sum + amount, 0)
+  const resolved = entries.reduce((sum, { amount }) => addPaise(sum, amount), 0)
   const known = { ...discrepancy, owed: discrepancy.owed + resolved, entries: entries.length }
   if (known.owed === 0) return { ...known, resolution: last.reason }
   if (resolved === 0) return known

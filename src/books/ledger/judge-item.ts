@@ -2,7 +2,7 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
 import { type PayoutForm, placeOf } from './judge-payouts.ts'
-import { groupBy, type MatchedDeductions, type SuccessfulRefund } from './match-deductions.ts'
+import { groupBy, type MatchedDeductions, type SuccessfulRefund, sumOf } from './match-deductions.ts'
 
 /** A settlement may be dated up to one day before its payment, because some settlement files state only the date. */
 export const SETTLED_BEFORE_MS = 24 * 60 * 60_000
@@ -246,8 +246,6 @@ const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exce
   exceptionId: exception?.exceptionId ?? null,
   resolution: exception?.resolution ?? null,
 })
-
-const sumOf = (refunds: readonly SuccessfulRefund[] = []) => refunds.reduce((sum, { amount }) => sum + amount, 0)
 
 const formatReturned = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it was refunded`)
 

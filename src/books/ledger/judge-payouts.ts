@@ -1,4 +1,4 @@
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import type { BankDays, Days } from './bank-days.ts'
 import type { SuccessfulRefund } from './match-deductions.ts'
 
@@ -107,7 +107,7 @@ export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: Ba
     const { acquirer, day, amount } = refund
     const payout = payoutAt(payouts, payoutOf({ acquirer, day: bankDays.nextBankDay(day) }, namedSince))
     payout.refunds.push(refund)
-    payout.refunded += amount
+    payout.refunded = addPaise(payout.refunded, amount)
   }
   const judged = inOrder(payouts).map((one): JudgedPayout => ({ ...one, form: requireForm(one.acquirer, one.day) }))
   return { payouts: judged, formOf }
@@ -170,13 +170,13 @@ function groupPayouts({ paid, settled, namedSince }: PayoutFacts, { bankDayFrom,
   for (const { acquirer, day, settledDay, count, paid: sum } of paid) {
     const payout = at(acquirer, nextBankDay(day))
     if (settledDay === null || bankDayFrom(settledDay) > payout.day) payout.left += count
-    if (settledDay === null) payout.paid += sum
+    if (settledDay === null) payout.paid = addPaise(payout.paid, sum)
   }
   for (const { acquirer, day, paidOut, unnamedRows, unnamed } of settled) {
     const payout = at(acquirer, bankDayFrom(day))
     payout.rows += paidOut
     payout.unnamedRows += unnamedRows
-    payout.unnamed += unnamed
+    payout.unnamed = addPaise(payout.unnamed, unnamed)
   }
   return payouts
 }

@@ -1,5 +1,5 @@
 import { unpadded } from '../../platform/fields.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 
 /** A successful refund. `amount` is in paise. `day` is the IST day on which the refund succeeded, `YYYY-MM-DD`. */
@@ -129,7 +129,8 @@ function nettedOf(refunds: readonly SuccessfulRefund[]): readonly SuccessfulRefu
   return oldest ?? (ofAmount.length === 1 ? ofAmount : [])
 }
 
-const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0)
+export const sumOf = (refunds: readonly SuccessfulRefund[] = []) =>
+  refunds.reduce((sum, { amount }) => addPaise(sum, amount), 0)
 
 export function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()

@@ -1,5 +1,5 @@
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, type DiscrepancyKind, type Entry, inOrder, resolverOf } from '../ledger/discrepancies.ts'
 import { readFacts, type Uneven } from './facts.ts'
@@ -95,7 +95,7 @@ export function createList() {
   const count = ({ kind, owed, resolution }: Discrepancy) => {
     if (resolution !== null) return
     const { count, owed: sum } = unlisted.get(kind) ?? { count: 0, owed: 0 }
-    unlisted.set(kind, { kind, count: count + 1, owed: sum + owed })
+    unlisted.set(kind, { kind, count: count + 1, owed: addPaise(sum, owed) })
   }
   return {
     add(found: readonly Discrepancy[], items: number): void {

@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, boundsOf } from '../ledger/bank-days.ts'
 import { readClosedBase } from './closed-items.ts'
 import { readMerchant } from './merchant.ts'
@@ -27,7 +27,7 @@ export function storeClosedItems(
       await findOpen(await readMerchant(snapshot, mid), { closed, to }, (open) => {
         items.push(...open.map(({ id, day, owed }) => ({ item: id, day, balance: owed })))
       })
-      const rest = items.reduce((left, { balance }) => left - balance, rests.get(mid) ?? 0)
+      const rest = items.reduce((left, { balance }) => addPaise(left, -balance), rests.get(mid) ?? 0)
       if (rest !== 0) items.push({ item: '', day: to, balance: rest })
       await INSERT(client, { mid, month, items: JSON.stringify(items) })
     }

@@ -1,4 +1,4 @@
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Credit } from '../statements/match.ts'
 import { comparable } from '../statements/references.ts'
 import { transfersTo } from './arrivals.ts'
@@ -27,7 +27,7 @@ export async function findPayout(
   if (meant.length === 0) return undefined
   const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
   return {
-    expected: meant.reduce((sum, { expected }) => sum + expected, 0),
+    expected: meant.reduce((sum, { expected }) => addPaise(sum, expected), 0),
     others: transfers
       .filter((one) => !isMeant(one))
       .flatMap((one) => one.references.find((reference) => named.includes(reference)) ?? []),

@@ -1,5 +1,5 @@
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { amountOf, type Rest, restKey } from './rests.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -49,7 +49,7 @@ export async function payoutsOf(
   const payouts = await readPayouts(client, { mid, known, begin, end })
   return payouts.map((payout) => {
     const rest = own.get(restKey(payout)) ?? 0
-    return { ...payout, deductions: payout.deductions + rest, net: payout.net + rest }
+    return { ...payout, deductions: addPaise(payout.deductions, rest), net: addPaise(payout.net, rest) }
   })
 }
 

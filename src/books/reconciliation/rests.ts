@@ -1,5 +1,5 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -19,7 +19,7 @@ export type Rest = {
   unknownOrders: Paise
 }
 
-export const amountOf = ({ adjustments, unknownOrders }: Rest): Paise => adjustments + unknownOrders
+export const amountOf = ({ adjustments, unknownOrders }: Rest): Paise => addPaise(adjustments, unknownOrders)
 
 /**
  * Extends `days` by 31 days on both sides, because the lines of a transfer, its listing by the acquirer and its receipt

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { broughtForward } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
@@ -29,7 +29,7 @@ export function statementOf(
     const nothing = { orderId: null, merchantOrderId: null, reference: '', amount: 0 }
     const opening = { ...nothing, day: days.from, kind: 'opening' as const, balance }
     const lines = movements.map((movement) => {
-      balance += movement.amount
+      balance = addPaise(balance, movement.amount)
       return { ...movement, balance }
     })
     return [opening, ...lines, { ...nothing, day: days.to, kind: 'closing', balance }]

@@ -1,6 +1,6 @@
 import type { SettledEvent } from '../../gateway/acquirers/acquirer.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { type Paise, toDecimalText } from '../../platform/money.ts'
+import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
 /** Acquirer events that are not stored as settlements, by reason. `amount` is in paise. */
@@ -51,8 +51,8 @@ export async function* toSettlementFile(
       // Records a sum even if it is 0, because an earlier pull may have stored another sum for this payout.
       if (payoutUtr !== undefined) {
         const rest = rests.get(payoutUtr) ?? { adjustments: 0, unknownOrders: 0, day: undefined }
-        if (line === undefined) rest.adjustments += amount
-        else if (mid === undefined) rest.unknownOrders += amount
+        if (line === undefined) rest.adjustments = addPaise(rest.adjustments, amount)
+        else if (mid === undefined) rest.unknownOrders = addPaise(rest.unknownOrders, amount)
         rests.set(payoutUtr, { ...rest, day: rest.day ?? dayIn(paidOutAt) })
       }
       if (line === undefined || payoutUtr === undefined || mid === undefined) {
@@ -69,7 +69,7 @@ export async function* toSettlementFile(
 
   function leaveOut(what: string, paise: Paise): void {
     const { events, amount } = notStored.get(what) ?? { events: 0, amount: 0 }
-    notStored.set(what, { events: events + 1, amount: amount + paise })
+    notStored.set(what, { events: events + 1, amount: addPaise(amount, paise) })
   }
 }
 

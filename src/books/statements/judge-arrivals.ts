@@ -1,4 +1,4 @@
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
@@ -106,8 +106,8 @@ export function judgeArrivals<P extends AwaitedPayout>(
 }
 
 function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[]): Arrival {
-  const expected = payouts.reduce((sum, one) => sum + one.expected, 0)
-  const credited = lines.reduce((sum, { amount }) => sum + amount, 0)
+  const expected = payouts.reduce((sum, one) => addPaise(sum, one.expected), 0)
+  const credited = lines.reduce((sum, { amount }) => addPaise(sum, amount), 0)
   const credits = lines.filter(({ amount }) => amount > 0).sort((a, b) => (a.day < b.day ? -1 : 1))
   const last = credits.at(-1)
   const isTwice =
