@@ -1,7 +1,6 @@
 import type { Days } from '../books/ledger/bank-days.ts'
 import type { ArrivalCount, ArrivedPayout } from '../books/reconciliation/arrivals.ts'
-import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
-import { counted, toIndianDigits, toIndianRupees } from '../platform/money.ts'
+import { counted, type Paise, toIndianDigits, toIndianRupees } from '../platform/money.ts'
 import { AGES, type Age } from './monitoring/overview.ts'
 
 /** Texts that several commands show. */
@@ -60,28 +59,30 @@ export function openPayoutText({ day, mid, bankReference, net, arrival, differen
 export function balanceText({
   from,
   to,
-  differences,
-  openExceptions,
   carriedForward,
-}: Days & Pick<RecentBalance, 'differences' | 'openExceptions' | 'carriedForward'>): string {
+  ...counts
+}: Days & { carriedForward: Paise | bigint } & Parameters<typeof errorsText>[0]): string {
   const days = from === to ? from : `${from} to ${to}`
-  const errors = errorsText({ differences, openExceptions })
+  const errors = errorsText(counts)
   if (errors !== '') return `${days} does not balance: ${errors}`
   return `${days} balances${carriedForward === 0 ? '' : `, ${toIndianRupees(carriedForward)} carried forward`}`
 }
 
 /**
- * Formats the number of errors, such as `2 discrepancies, 1 open exception`. Returns an empty text if the number of
- * errors is 0.
+ * Formats numbers of errors, such as `2 discrepancies, 1 open exception`. `errors` is the number of merchants that cannot
+ * be reconciled. Returns an empty text if all numbers are 0.
  */
 export const errorsText = ({
+  errors = 0,
   differences,
   openExceptions = 0,
 }: {
+  errors?: number
   differences: number
   openExceptions?: number | undefined
 }) =>
   [
+    ...(errors > 0 ? [`${counted(errors, 'merchant')} not reconciled`] : []),
     ...(differences > 0 ? [counted(differences, 'discrepancy', 'discrepancies')] : []),
     ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
   ].join(', ')

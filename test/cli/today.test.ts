@@ -72,10 +72,11 @@ describe('ops today', () => {
       warnings: [],
       settlementImport: null,
       arrivals: [],
+      arrivalErrors: [],
       expiringKeys: [],
       balance: {
         ...{ from: '2026-03-27', to: '2026-03-30', balances: true, differences: 0, openExceptions: 0 },
-        ...{ carriedForward: '0.00', open: { count: 0, owed: '0.00', oldest: null } },
+        ...{ errors: [], carriedForward: '0.00', open: { count: 0, owed: '0.00', oldest: null } },
       },
       migration: expect.stringMatching(/^\d{4}_/),
     })

@@ -43,7 +43,7 @@ async function endOfReport() {
 
 it('ops today reports that yesterday balances if payouts match payments, including merchants settled in daily totals', async () => {
   const nothing = { count: 0, owed: 0, oldest: null }
-  const none = { ...DAYS, balances: true, differences: 0, openExceptions: 0, open: nothing }
+  const none = { ...DAYS, balances: true, errors: [], differences: 0, openExceptions: 0, open: nothing }
   expect(await balance()).toEqual({ ...none, carriedForward: 0 })
   const [{ mid: named }, { mid: bySums }] = [await newMerchant(db), await newMerchant(db)]
   for (const mid of [named, bySums]) {

@@ -25,6 +25,7 @@ const QUIET = {
   migration: '0015_operator_keys',
   balance: balanceOf({}),
   arrivals: [],
+  arrivalErrors: [],
   expiringKeys: [],
   warnings: [],
 } as unknown as Today
@@ -32,7 +33,7 @@ const QUIET = {
 function balanceOf({ balances = true, count = 0 }): Today['balance'] {
   const days = { from: '2026-11-16', to: '2026-11-17', balances, differences: balances ? 0 : 1, openExceptions: 0 }
   const open = { count, owed: new Money(count * 100), oldest: count > 0 ? '2026-10-01' : null }
-  return { ...days, carriedForward: new Money(0), open }
+  return { ...days, errors: [], carriedForward: new Money(0), open }
 }
 
 const exceptionsOf = (age: string) => ({ ...NOTHING_OPEN, open: { ...NOTHING_OPEN.open, [age]: 1 } })

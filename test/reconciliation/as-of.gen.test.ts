@@ -6,7 +6,7 @@ import { enterResolution, WRITTEN_OFF_AS } from '../../src/books/reconciliation/
 import { statementOf } from '../../src/books/reconciliation/statement.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { type Finding, findingsOf } from '../support/findings.ts'
+import { type Finding, findingsOf, readAll } from '../support/findings.ts'
 import { isGenerated } from '../support/generated.ts'
 import { plantInTurns } from './planted-faults.ts'
 import { expectedReport, reportOf } from './planted-reports.ts'
@@ -128,10 +128,10 @@ describe('reports after an operator has resolved all discrepancies', () => {
 
   it('reconcile differences lists the same open discrepancies as the reports, and everything balances once all discrepancies are resolved', async () => {
     const open = (await reportsAsOf(LAST)).flatMap(differencesIn).filter(({ resolution }) => resolution === null)
-    const listed: string[] = []
-    for await (const { discrepancies } of openDiscrepancies(db, { to: LAST, now }))
-      listed.push(...discrepancies.map(({ id }) => id))
-    expect(listed.sort()).toEqual(open.map(({ id }) => id).sort())
+    const listed = await readAll(openDiscrepancies(db, { to: LAST, now }))
+    expect(listed.flatMap(({ discrepancies }) => discrepancies.map(({ id }) => id)).sort()).toEqual(
+      open.map(({ id }) => id).sort(),
+    )
     for (const [index, one] of open.entries()) {
       const as = [...WRITTEN_OFF_AS, undefined][index % 5]
       expect(await enterResolution(db, one, { reason: 'looked into', as, by: 'asha', now })).toBe(true)
@@ -145,8 +145,7 @@ describe('reports after an operator has resolved all discrepancies', () => {
     'the journal from $from has equal debits and credits in each voucher, and the same ledger sums as reconcile',
     async (days) => {
       const { sums } = (await findingsOf(db, { ...days, now })).at(-1) as Extract<Finding, { type: 'end' }>
-      const postings: JournalLine[] = []
-      for await (const one of journalOf(db, { ...days, now })) postings.push(one)
+      const postings = await readAll(journalOf(db, { ...days, now }))
       const sumOf = (of: (one: JournalLine) => boolean) =>
         postings.filter(of).reduce((sum, { debit, credit }) => sum + debit - credit, 0)
       for (const { voucher, mid, date } of postings) {

@@ -9,6 +9,7 @@ import { number } from '../support/cashfree-forms.ts'
 import { type ReconEvent, reconEvent, serveRecon } from '../support/cashfree-recon.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
+import { readAll } from '../support/findings.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -78,12 +79,6 @@ const ofUnknownOrder = (payoutUtr: string, rupees: number) =>
     event_details: { event_settlement_amount: rupees, event_amount: rupees },
     settlement_details: { utr: payoutUtr },
   })
-
-async function all<T>(rows: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const row of rows) found.push(row)
-  return found
-}
 
 type Line = Record<string, string | null>
 const payouts = async (...args: string[]): Promise<Line[]> =>
@@ -194,10 +189,10 @@ describe('amounts besides settlements of known orders', () => {
     await ops('settlements', 'undo', '--import', String(importId))
     expect([await payouts(), await voucher(reference)]).toEqual([[], []])
     const requested = { from: WEDNESDAY, to: FRIDAY, now: before }
-    expect(await all(listArrivals(db, requested))).toMatchObject([{ mid, net: 190_64 }])
-    const postings = await all(journalOf(db, requested))
+    expect(await readAll(listArrivals(db, requested))).toMatchObject([{ mid, net: 190_64 }])
+    const postings = await readAll(journalOf(db, requested))
     expect(postings.filter(({ ledger }) => ledger === 'adjustments')).toMatchObject([{ mid, debit: 7_00 }])
-    expect(await all(listArrivals(db, { ...requested, now: at(THURSDAY) }))).toEqual([])
+    expect(await readAll(listArrivals(db, { ...requested, now: at(THURSDAY) }))).toEqual([])
   })
 
   it('reconcile uses the adjustments from the newest pull', async () => {

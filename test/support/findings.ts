@@ -1,6 +1,11 @@
 import type { Discrepancy } from '../../src/books/ledger/discrepancies.ts'
 import type { MonthChange } from '../../src/books/reconciliation/closed-months.ts'
 import type { FileForm } from '../../src/books/reconciliation/judge.ts'
+import {
+  isMerchantError,
+  type MerchantError,
+  merchantErrorText,
+} from '../../src/books/reconciliation/merchant-errors.ts'
 import type { WithMerchantOrderId } from '../../src/books/reconciliation/merchant-order-ids.ts'
 import type { OpenException } from '../../src/books/reconciliation/read-open.ts'
 import { type End, isEnd, type Requested, reconcile } from '../../src/books/reconciliation/reconcile.ts'
@@ -20,7 +25,7 @@ export type Finding =
 /** Returns the report as a flat list of its parts, in sequence, which is easy to filter. */
 export async function findingsOf(db: Database, requested: Requested): Promise<Finding[]> {
   const findings: Finding[] = []
-  for await (const book of reconcile(db, requested)) {
+  for (const book of await readAll(reconcile(db, requested))) {
     if (isEnd(book)) {
       const { total, ...end } = book
       findings.push({ type: 'end', sums: total, ...end })
@@ -37,4 +42,14 @@ export async function findingsOf(db: Database, requested: Requested): Promise<Fi
     )
   }
   return findings
+}
+
+/** Returns all rows. Throws if a merchant cannot be reconciled. */
+export async function readAll<T extends object>(rows: AsyncIterable<T | MerchantError>): Promise<T[]> {
+  const found: T[] = []
+  for await (const row of rows) {
+    if (isMerchantError(row)) throw new Error(merchantErrorText(row))
+    found.push(row)
+  }
+  return found
 }

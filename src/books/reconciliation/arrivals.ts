@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy, discrepancyId } from '../ledger/discrepancies.ts'
@@ -15,6 +15,7 @@ import {
 } from '../statements/judge-arrivals.ts'
 import { type AccountOf, readLines } from '../statements/read-lines.ts'
 import { comparable } from '../statements/references.ts'
+import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { amountOf, aroundOf, type Rest, readRests } from './rests.ts'
 import { inSnapshot, type Merchants, readMids, type Snapshot } from './snapshot.ts'
@@ -30,10 +31,13 @@ export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> &
 
 /**
  * Returns whether a payout is open: the statements cover the payout without confirming its full amount, and no operator
- * has resolved the payout.
+ * has resolved the payout. The payouts of a merchant that cannot be read may be open.
  */
-export const isOpenPayout = ({ mid, arrival, differenceId, resolution }: ArrivedPayout) =>
-  mid !== null && resolution === null && (differenceId !== null || arrival === 'perhaps')
+export function isOpenPayout(payout: ArrivedPayout | MerchantError): boolean {
+  if (isMerchantError(payout)) return true
+  const { mid, arrival, differenceId, resolution } = payout
+  return mid !== null && resolution === null && (differenceId !== null || arrival === 'perhaps')
+}
 
 /**
  * Yields the payouts on these days with their state in the bank statements, merchant by merchant, oldest first. Sums of
@@ -43,21 +47,25 @@ export const isOpenPayout = ({ mid, arrival, differenceId, resolution }: Arrived
 export function listArrivals(
   db: Database,
   { now, mid, ofStatements = false, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date; ofStatements?: boolean },
-): AsyncGenerator<ArrivedPayout> {
+): AsyncGenerator<ArrivedPayout | MerchantError> {
   return inSnapshot(db, now, async function* (snapshot) {
     const accounts = await readAccounts(snapshot)
     const rests = await readRests(snapshot, { days: aroundOf(days) })
     for (const one of await readMids(snapshot.client, { mid })) {
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
-      for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)
-      const entries = await readResolved(snapshot.client, { ...days, mid: one, known: snapshot.known })
-      const resolved = new Map(entries.map(({ differenceId, reason }) => [differenceId, reason]))
-      for (const { utr, recordedAt, ...payout } of await payoutsOf(snapshot, one, days, rests)) {
-        const arrival = arrivalOf(payout, own)
-        const id = (arrival.difference ?? 0) < 0 ? discrepancyId(shortPayout(payout, one)) : null
-        yield { ...payout, ...arrival, differenceId: id, resolution: (id && resolved.get(id)) ?? null }
-      }
+      const payouts = await readOne(snapshot, one, async () => {
+        for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)
+        const entries = await readResolved(snapshot.client, { ...days, mid: one, known: snapshot.known })
+        const resolved = new Map(entries.map(({ differenceId, reason }) => [differenceId, reason]))
+        return (await payoutsOf(snapshot, one, days, rests)).map(({ utr, recordedAt, ...payout }) => {
+          const arrival = arrivalOf(payout, own)
+          const id = (arrival.difference ?? 0) < 0 ? discrepancyId(shortPayout(payout, one)) : null
+          return { ...payout, ...arrival, differenceId: id, resolution: (id && resolved.get(id)) ?? null }
+        })
+      })
+      if (isMerchantError(payouts)) yield payouts
+      else yield* payouts
     }
     if (mid !== undefined) return
     for (const rest of rests.filter((one) => one.mid === null && one.day >= days.from && one.day <= days.to)) {
@@ -99,11 +107,22 @@ const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference
 
 /**
  * Returns the short payout with the discrepancy id `id` as known at `now`, or undefined if no short payout has this id.
+ * Passes the merchants whose payouts cannot be read to `onError`.
  */
-export async function findShortPayout(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
+export async function findShortPayout(
+  db: Database,
+  id: string,
+  now: Date,
+  onError: (error: MerchantError) => void,
+): Promise<Discrepancy | undefined> {
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return undefined
-  for await (const { mid, difference, resolution, ...payout } of listArrivals(db, { from: day, to: day, now })) {
+  for await (const one of listArrivals(db, { from: day, to: day, now })) {
+    if (isMerchantError(one)) {
+      onError(one)
+      continue
+    }
+    const { mid, difference, resolution, ...payout } = one
     if (payout.differenceId !== id || mid === null || difference === null) continue
     return { ...shortPayout(payout, mid), id, owed: -difference, resolution, entries: 0 }
   }
@@ -205,7 +224,7 @@ export async function transfersTo(
       transfers.set(key, {
         key,
         references: [...references, ...own],
-        expected: expected + payout.net,
+        expected: addPaise(expected, payout.net),
         day: last.day > payout.day ? last.day : payout.day,
         recordedAt: last.recordedAt > recordedAt ? last.recordedAt : recordedAt,
       })
@@ -215,7 +234,7 @@ export async function transfersTo(
   // amounts.
   for (const rest of rests.filter(({ mid }) => mid === null)) {
     const transfer = transfers.get(keyOf(rest))
-    if (transfer) transfer.expected += amountOf(rest)
+    if (transfer) transfer.expected = addPaise(transfer.expected, amountOf(rest))
   }
   return [...transfers.values()]
 }
@@ -236,18 +255,27 @@ export function recentDays(now: Date): Days {
 /** Number of payouts in this state, and the sum of their net amounts in paise. */
 export type ArrivalCount = { arrival: ArrivalState | 'resolved'; payouts: number; net: Paise }
 
-/** Counts the payouts of the last 31 days by state, without the payouts that no statement covers. */
-export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
+/**
+ * Counts the payouts of the last 31 days by state, without the payouts that no statement covers. `errors` lists the
+ * merchants whose payouts are not counted.
+ */
+export async function countArrivals(
+  db: Database,
+  now: Date,
+): Promise<{ arrivals: ArrivalCount[]; errors: MerchantError[] }> {
   const states = [...ARRIVAL_STATES, 'resolved'] as const
   const counts = new Map(states.map((arrival) => [arrival, { arrival, payouts: 0, net: 0 }]))
-  for await (const { mid, arrival, net, resolution } of listArrivals(db, {
-    ...recentDays(now),
-    now,
-    ofStatements: true,
-  })) {
+  const errors: MerchantError[] = []
+  for await (const payout of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
+    if (isMerchantError(payout)) {
+      errors.push(payout)
+      continue
+    }
+    const { mid, arrival, net, resolution } = payout
     const count = counts.get(resolution === null ? arrival : 'resolved') as ArrivalCount
     if (mid !== null) count.payouts += 1
-    count.net += net
+    count.net = addPaise(count.net, net)
   }
-  return [...counts.values()].filter(({ arrival, payouts }) => arrival !== 'not known' && payouts > 0)
+  const arrivals = [...counts.values()].filter(({ arrival, payouts }) => arrival !== 'not known' && payouts > 0)
+  return { arrivals, errors }
 }

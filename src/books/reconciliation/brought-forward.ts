@@ -1,5 +1,6 @@
+import { toSafeInteger } from '../../platform/db/number-types.ts'
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { resolverOf } from '../ledger/discrepancies.ts'
@@ -20,7 +21,7 @@ export async function broughtForward(merchant: MerchantSnapshot, day: string, cl
   const base = closed !== undefined && closed.to < day ? closed : undefined
   const begin = base && startOfDay(addDays(base.to, 1))
   const [moved] = await SUM(client, { mid, known, begin, end: startOfDay(day) })
-  const sum = (moved?.sum ?? 0) + (base?.sums.get(mid) ?? 0)
+  const sum = addPaise(moved?.sum ?? 0, toSafeInteger(base?.sums.get(mid) ?? '0'))
   const explained = explainedUtrs(merchant)
   if (explained.length === 0) return sum
   const { resolve } = resolverOf(
@@ -31,7 +32,7 @@ export async function broughtForward(merchant: MerchantSnapshot, day: string, cl
   let accounted = 0
   for await (const items of itemsOf(merchant, explained)) {
     for (const one of resolve(judgeExplained(merchant, forms, items)))
-      if (one.resolution !== null && one.day < day) accounted += one.owed
+      if (one.resolution !== null && one.day < day) accounted = addPaise(accounted, one.owed)
   }
   return sum - accounted
 }

@@ -1,9 +1,10 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { type ClosedMonth, daysOfMonth, type MonthChange, readClosedMonths } from './closed-months.ts'
+import { isMerchantError, type MerchantError } from './merchant-errors.ts'
 import { isEnd, reconcile } from './reconcile.ts'
 
 type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
-  changed: ({ mid: string } & Pick<MonthChange, 'figures' | 'rows'>)[]
+  changed: (({ mid: string } & Pick<MonthChange, 'figures' | 'rows'>) | MerchantError)[]
 }
 
 /**
@@ -15,8 +16,9 @@ export async function changesOfClosedMonths(db: Database, now: Date): Promise<Ch
   for (const { figures: _, ...closed } of await readClosedMonths({ client: db, known: now })) {
     const changed: ChangedMonth['changed'] = []
     for await (const book of reconcile(db, { ...daysOfMonth(closed.month), now })) {
-      if (!isEnd(book) && book.changed)
-        changed.push({ mid: book.mid, figures: book.changed.figures, rows: book.changed.rows })
+      if (isEnd(book)) continue
+      if (isMerchantError(book)) changed.push(book)
+      else if (book.changed) changed.push({ mid: book.mid, figures: book.changed.figures, rows: book.changed.rows })
     }
     months.push({ ...closed, changed })
   }

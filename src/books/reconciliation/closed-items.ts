@@ -1,5 +1,4 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
@@ -8,9 +7,10 @@ import type { Snapshot } from './snapshot.ts'
 
 /**
  * A closed month with its open items. A report continues from these items instead of reading all earlier movements.
- * `sums` maps each `mid` to the current sum of all earlier movements in paise.
+ * `sums` maps each `mid` to the current sum of all earlier movements in paise, as text, because a sum beyond 2^53 is an
+ * error of its own merchant only.
  */
-export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
+export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, string> }
 
 /** Returns the newest closed month before `day` whose open items are stored, as known at the time of the snapshot. */
 export async function readClosedBase(
@@ -34,8 +34,8 @@ const NEWEST = query<ClosedAt, { known: Date; before: string }>(`
    limit 1`)
 
 /** Adds the changes since the month was closed to the balances carried forward. */
-const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: Date }>(`
-  select mid, sum(paise)::bigint as sum
+const SUMS = query<{ mid: string; sum: string }, ClosedAt & { known: Date; end: Date }>(`
+  select mid, sum(paise)::text as sum
     from (select mid, balance_paise as paise from closed_items where month = :month
            union all
           select mid, case when recorded_at <= :closedAt then -amount_paise else amount_paise end

@@ -1,7 +1,8 @@
 import type { Database } from '../../platform/db/pool.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { readMerchant } from './merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { type MoneyMovement, type MovementKind, movementsOf } from './movements.ts'
 import { amountOf, type Rest, readRests } from './rests.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
@@ -46,23 +47,31 @@ const OTHER_SIDE: Record<MovementKind, string> = {
 export function journalOf(
   db: Database,
   { mid, now, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date },
-): AsyncGenerator<JournalLine> {
+): AsyncGenerator<JournalLine | MerchantError> {
   return inSnapshot(db, now, async function* (snapshot) {
     const rests = await readRests(snapshot, { days })
     for (const one of await readMids(snapshot.client, { mid })) {
-      const vouchers = new Map<string, Voucher>()
-      for (const movement of await movementsOf(await readMerchant(snapshot, one), days, rests)) {
-        const key = `${movement.day} ${voucherOf(movement)}`
-        const nothing = { date: movement.day, mid: one, account: null, voucher: voucherOf(movement), sums: new Map() }
-        const voucher = vouchers.get(key) ?? nothing
-        post(voucher, RECEIVABLE, movement.amount)
-        post(voucher, OTHER_SIDE[movement.kind], -movement.amount)
-        vouchers.set(key, voucher)
-      }
-      for (const voucher of vouchers.values()) yield* postingsOf(voucher)
+      const vouchers = await readOne(snapshot, one, async () =>
+        vouchersOf(one, await movementsOf(await readMerchant(snapshot, one), days, rests)),
+      )
+      if (isMerchantError(vouchers)) yield vouchers
+      else for (const voucher of vouchers.values()) yield* postingsOf(voucher)
     }
     if (mid === undefined) for (const rest of rests) if (rest.mid === null) yield* postingsOf(voucherOfRest(rest))
   })
+}
+
+function vouchersOf(mid: string, movements: readonly MoneyMovement[]): Map<string, Voucher> {
+  const vouchers = new Map<string, Voucher>()
+  for (const movement of movements) {
+    const key = `${movement.day} ${voucherOf(movement)}`
+    const nothing = { date: movement.day, mid, account: null, voucher: voucherOf(movement), sums: new Map() }
+    const voucher = vouchers.get(key) ?? nothing
+    post(voucher, RECEIVABLE, movement.amount)
+    post(voucher, OTHER_SIDE[movement.kind], -movement.amount)
+    vouchers.set(key, voucher)
+  }
+  return vouchers
 }
 
 function voucherOfRest(rest: Rest): Voucher {
@@ -78,7 +87,8 @@ function voucherOfRest(rest: Rest): Voucher {
 /** A voucher before it is split into postings. `sums` maps each ledger to its debit in paise; a credit is negative. */
 type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, Paise> }
 
-const post = ({ sums }: Voucher, ledger: string, paise: Paise) => sums.set(ledger, (sums.get(ledger) ?? 0) + paise)
+const post = ({ sums }: Voucher, ledger: string, paise: Paise) =>
+  sums.set(ledger, addPaise(sums.get(ledger) ?? 0, paise))
 
 function voucherOf({ kind, day, reference }: MoneyMovement): string {
   if (kind === 'payment') return `sales ${day}`

@@ -4,6 +4,7 @@ import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { createList, judgeDays, type Unlisted } from './book.ts'
 import { type ClosedBase, daysSince, firstDayOf, readClosedBase } from './closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
@@ -17,16 +18,18 @@ export type OpenOfMerchant = { mid: string; discrepancies: WithMerchantOrderId<D
 export function openDiscrepancies(
   db: Database,
   { to, now, ...merchants }: Merchants & { to: string; now: Date },
-): AsyncGenerator<OpenOfMerchant> {
+): AsyncGenerator<OpenOfMerchant | MerchantError> {
   return inSnapshot(db, now, async function* (snapshot) {
     const closed = await readClosedBase(snapshot, addDays(to, 1))
     for (const mid of await readMids(snapshot.client, merchants)) {
-      const merchant = await readMerchant(snapshot, mid)
-      const list = createList()
-      await findOpen(merchant, { closed, to }, list.add)
-      const { discrepancies, unlisted } = list.end()
-      if (discrepancies.length === 0) continue
-      yield { mid, discrepancies: await withMerchantOrderIds(merchant, discrepancies), unlisted }
+      const open = await readOne(snapshot, mid, async () => {
+        const merchant = await readMerchant(snapshot, mid)
+        const list = createList()
+        await findOpen(merchant, { closed, to }, list.add)
+        const { discrepancies, unlisted } = list.end()
+        return { mid, discrepancies: await withMerchantOrderIds(merchant, discrepancies), unlisted }
+      })
+      if (isMerchantError(open) || open.discrepancies.length > 0) yield open
     }
   })
 }

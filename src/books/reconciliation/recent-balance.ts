@@ -1,15 +1,16 @@
 import { hasState, QUERY_CANCELED } from '../../platform/db/outage.ts'
 import { type Database, readBriefly } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { broughtForward } from './brought-forward.ts'
-import { readClosedBase } from './closed-items.ts'
-import { readMerchant } from './merchant.ts'
+import { type ClosedBase, readClosedBase } from './closed-items.ts'
+import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { findOpen } from './open-discrepancies.ts'
 import { openExceptions } from './read-open.ts'
-import { snapshotOf } from './snapshot.ts'
+import { SAVEPOINT, snapshotOf } from './snapshot.ts'
 
 /**
  * The final line of `ops reconcile` for the same days. `open` summarizes the open discrepancies of all days until the
@@ -17,6 +18,8 @@ import { snapshotOf } from './snapshot.ts'
  */
 export type RecentBalance = Days & {
   balances: boolean
+  /** Merchants that are not included in the figures, because they cannot be reconciled. */
+  errors: MerchantError[]
   differences: number
   openExceptions: number
   carriedForward: Paise
@@ -44,7 +47,7 @@ export async function balanceUntilYesterday(
   const until = performance.now() + LONGEST_MS
   try {
     return await readBriefly(db, statementTimeoutMs, async (client) => {
-      await client.query('set transaction isolation level repeatable read; set local jit = off')
+      await client.query(`set transaction isolation level repeatable read; set local jit = off; ${SAVEPOINT}`)
       const snapshot = await snapshotOf(client, now)
       const to = addDays(snapshot.today, -1)
       const closed = await readClosedBase(snapshot, snapshot.today)
@@ -52,29 +55,47 @@ export async function balanceUntilYesterday(
       const since = closed && startOfDay(addDays(closed.to, -31))
       const moved = await MIDS_SINCE(client, { since, month: closed?.month })
       if (moved.length > MERCHANTS_READ) return undefined
-      let [differences, exceptions, carriedForward] = [0, 0, 0]
-      const open: RecentBalance['open'] = { count: 0, owed: 0, oldest: null }
+      const nothing = { count: 0, owed: 0, oldest: null }
+      let all: Figures = { differences: 0, openExceptions: 0, carriedForward: 0, open: nothing }
+      const errors: MerchantError[] = []
       for (const { mid } of moved) {
         if (performance.now() > until) return undefined
-        const merchant = await readMerchant(snapshot, mid)
-        await findOpen(merchant, { closed, to }, (found) => {
-          for (const { day, owed } of found) {
-            if (day >= days.from) differences += 1
-            open.count += 1
-            open.owed += owed
-            if (open.oldest === null || day < open.oldest) open.oldest = day
-          }
-        })
-        exceptions += (await openExceptions(merchant, days)).length
-        carriedForward += await broughtForward(merchant, snapshot.today, closed)
+        const figures = await readOne(snapshot, mid, async () =>
+          addMerchant(all, await readMerchant(snapshot, mid), days, closed),
+        )
+        if (isMerchantError(figures)) errors.push(figures)
+        else all = figures
       }
-      const balances = differences + exceptions === 0
-      return { ...days, balances, differences, openExceptions: exceptions, carriedForward, open }
+      return { ...days, balances: errors.length + all.differences + all.openExceptions === 0, errors, ...all }
     })
   } catch (error) {
     if (hasState(error, QUERY_CANCELED)) return undefined
     throw error
   }
+}
+
+type Figures = Pick<RecentBalance, 'differences' | 'openExceptions' | 'carriedForward' | 'open'>
+
+/** Returns the figures of all merchants, including one more merchant. */
+async function addMerchant(
+  all: Figures,
+  merchant: MerchantSnapshot,
+  days: Days,
+  closed: ClosedBase | undefined,
+): Promise<Figures> {
+  const open = { ...all.open }
+  let { differences } = all
+  await findOpen(merchant, { closed, to: days.to }, (found) => {
+    for (const { day, owed } of found) {
+      if (day >= days.from) differences += 1
+      open.count += 1
+      open.owed = addPaise(open.owed, owed)
+      if (open.oldest === null || day < open.oldest) open.oldest = day
+    }
+  })
+  const exceptions = await openExceptions(merchant, days)
+  const carriedForward = addPaise(all.carriedForward, await broughtForward(merchant, merchant.today, closed))
+  return { differences, openExceptions: all.openExceptions + exceptions.length, carriedForward, open }
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   readClosedMonths,
 } from './closed-months.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import { type OpenException, openExceptions } from './read-open.ts'
 import { inSnapshot, type Merchants, readMids, readSnapshot } from './snapshot.ts'
@@ -33,9 +34,13 @@ export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
   changed: MonthChange | null
 }
 
-/** The totals of all merchants. `changed` contains the figures that differ from the figures of the closed month. */
+/**
+ * The totals of the merchants that could be reconciled; `errors` is the number of the other merchants. `changed` contains
+ * the figures that differ from the figures of the closed month, unless a merchant is missing in the totals.
+ */
 export type End = {
   total: Totals
+  errors: number
   balances: boolean
   changed: MonthChange['figures']
   newestImport: Import | null
@@ -47,31 +52,38 @@ export type Requested = Days & Merchants & { now: Date }
 
 /**
  * Yields the reconciliation of each merchant, followed by the totals, from one database snapshot. Skips merchants with
- * nothing to report, and ignores facts stored after `now`.
+ * nothing to report, and ignores facts stored after `now`. A merchant that cannot be added to the totals is an error too.
  */
-export async function* reconcile(db: Database, requested: Requested): AsyncGenerator<MerchantBook | End> {
+export async function* reconcile(
+  db: Database,
+  requested: Requested,
+): AsyncGenerator<MerchantBook | MerchantError | End> {
   yield* inSnapshot(db, requested.now, async function* (snapshot) {
     const { client } = snapshot
     const closed = await readClosedBase(snapshot, requested.from)
     const month = closedMonthOf(requested, await readClosedMonths(snapshot))
-    const all = totalsFrom(0)
+    let [all, errors] = [totalsFrom(0), 0]
     for (const mid of await readMids(client, requested)) {
-      const book = await readMerchantBook(await readMerchant(snapshot, mid), requested, { closed, month })
+      const book = await readOne(snapshot, mid, async () => {
+        const read = await readMerchantBook(await readMerchant(snapshot, mid), requested, { closed, month })
+        if (read !== undefined) all = addTotals(all, read.total)
+        return read
+      })
       if (book === undefined) continue
-      addTotals(all, book.total)
+      if (isMerchantError(book)) errors += 1
       yield book
     }
     const isAll = requested.mid === undefined && requested.pid === undefined
     yield {
-      total: all,
-      balances: all.differences === 0 && all.openExceptions === 0,
-      changed: isAll && month ? differingFigures(month, ALL, all) : [],
+      ...{ total: all, errors },
+      balances: errors + all.differences + all.openExceptions === 0,
+      changed: isAll && errors === 0 && month ? differingFigures(month, ALL, all) : [],
       newestImport: await findNewestImport(client, { mid: requested.mid, known: snapshot.known }),
     }
   })
 }
 
-export const isEnd = (one: MerchantBook | End): one is End => 'balances' in one
+export const isEnd = (one: MerchantBook | MerchantError | End): one is End => 'balances' in one
 
 type Closed = { closed: ClosedBase | undefined; month: ClosedMonth | undefined }
 
@@ -108,17 +120,28 @@ async function readMerchantBook(
   }
 }
 
-/** Returns the discrepancy with the id `id` as known at `now`, or undefined if no discrepancy has this id. */
-export async function findDiscrepancy(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
+/**
+ * Returns the discrepancy with the id `id` as known at `now`, or undefined if no discrepancy has this id. Passes the
+ * merchants whose discrepancies cannot be read to `onError`.
+ */
+export async function findDiscrepancy(
+  db: Database,
+  id: string,
+  now: Date,
+  onError: (error: MerchantError) => void = () => undefined,
+): Promise<Discrepancy | undefined> {
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return undefined
   return readSnapshot(db, now, async (snapshot) => {
     let found: Discrepancy | undefined
     for (const mid of await readMids(snapshot.client, {})) {
-      await judgeDays(await readMerchant(snapshot, mid), { from: day, to: day }, (some) => {
-        found ??= some.find((one) => one.id === id)
-      })
+      const error = await readOne(snapshot, mid, async () =>
+        judgeDays(await readMerchant(snapshot, mid), { from: day, to: day }, (some) => {
+          found ??= some.find((one) => one.id === id)
+        }),
+      )
       if (found) break
+      if (isMerchantError(error)) onError(error)
     }
     return found
   })

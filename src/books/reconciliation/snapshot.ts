@@ -45,7 +45,8 @@ export async function* inSnapshot<T>(
       set local work_mem = '64MB';
       set local max_parallel_workers_per_gather = 0;
       set local statement_timeout = 0;
-      set local idle_in_transaction_session_timeout = 0`)
+      set local idle_in_transaction_session_timeout = 0;
+      ${SAVEPOINT}`)
     yield* read(await snapshotOf(client, known))
   } finally {
     await client.query('rollback').then(
@@ -54,6 +55,12 @@ export async function* inSnapshot<T>(
     )
   }
 }
+
+/**
+ * Begins the savepoint to which `readOne` rolls back. One savepoint serves all merchants, because the transaction changes
+ * no rows.
+ */
+export const SAVEPOINT = 'savepoint snapshot'
 
 /** Returns the result of `read` from one snapshot. */
 export async function readSnapshot<T>(db: Database, known: Date, read: (snapshot: Snapshot) => Promise<T>): Promise<T> {

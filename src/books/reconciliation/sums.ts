@@ -1,4 +1,4 @@
-import { type Paise, toDecimalText } from '../../platform/money.ts'
+import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 
 /** Counts and amounts of one or more days. Amounts are in paise. */
 export const COUNTS = [
@@ -50,25 +50,26 @@ export const noSums = (): Sums => ({
 export const totalsFrom = (brought: Paise): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
 
 export const carriedBy = (brought: Paise, { paid, duplicates, gross, refunded, resolved }: Sums): Paise =>
-  brought + paid + duplicates - gross - refunded + resolved
+  [brought, paid, duplicates, -gross, -refunded, resolved].reduce(addPaise)
 
 /** Adds the change of the bank's debt through a resolution; negative if the debt decreases. */
 export function addResolved(sums: Sums, paise: Paise): void {
-  sums.resolved += paise
-  if (paise > 0) sums.resolvedPlus += paise
+  sums.resolved = addPaise(sums.resolved, paise)
+  if (paise > 0) sums.resolvedPlus = addPaise(sums.resolvedPlus, paise)
 }
 
 export function addSums(total: Sums, sums: Sums): void {
   for (const name of COUNTS) total[name] += sums[name]
-  for (const name of AMOUNTS) total[name] += sums[name]
+  for (const name of AMOUNTS) total[name] = addPaise(total[name], sums[name])
 }
 
-/** Adds the totals of one merchant to the totals of all merchants. */
-export function addTotals(all: Totals, one: Totals): void {
-  addSums(all, one)
-  all.openExceptions += one.openExceptions
-  all.brought += one.brought
-  all.carried += one.carried
+/** Returns the totals of all merchants, including one more merchant. */
+export function addTotals(all: Totals, one: Totals): Totals {
+  const total = { ...all, openExceptions: all.openExceptions + one.openExceptions }
+  addSums(total, one)
+  total.brought = addPaise(all.brought, one.brought)
+  total.carried = addPaise(all.carried, one.carried)
+  return total
 }
 
 /**

@@ -3,7 +3,8 @@ import type { Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
-import { journalOf } from '../../books/reconciliation/journal.ts'
+import { type JournalLine, journalOf } from '../../books/reconciliation/journal.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
 import { identifier } from '../../platform/fields.ts'
 import { toIstTime } from '../../platform/time.ts'
@@ -11,6 +12,7 @@ import { receivedText } from '../texts.ts'
 import { type Context, command } from './command.ts'
 import { document, summed, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
+import { collectErrors, failureOf, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './reconcile.ts'
 import { changeLine, changesTable, figuresText, indented } from './reconcile-report.ts'
 
@@ -25,7 +27,7 @@ async function filterOf({ mid, ...typed }: Filter, { db, now }: Context) {
   return { ...(daysOf(typed) as Days), mid, now }
 }
 
-async function* openOnly(payouts: ReturnType<typeof listArrivals>) {
+async function* openOnly(payouts: AsyncIterable<ArrivedPayout | MerchantError>) {
   for await (const payout of payouts) if (isOpenPayout(payout)) yield payout
 }
 
@@ -51,14 +53,15 @@ export const bookCommands = [
     console: 'read',
     async run({ open, ...typed }, context) {
       const requested = await filterOf(hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }, context)
-      const payouts = listArrivals(context.db, requested)
+      const { rows, failure } = collectErrors(listArrivals(context.db, requested))
       const columns =
         'day, mid, account, bankReference, rows, Σgross, Σfee, Σtax, Σdeductions, Σnet, arrival, arrivedOn, ₹credited, ₹difference, statement, differenceId, resolution'
-      return summed('payouts', columns, open ? openOnly(payouts) : payouts, {
+      const views = withErrors<ArrivedPayout, typeof columns>('arrival', {
         words: ({ arrival }) => ({ arrival: receivedText(arrival) }),
         records: { bankReference: 'payout' },
         changes: changesOfPayout,
       })
+      return { data: summed('payouts', columns, open ? openOnly(rows) : rows, views), failure }
     },
   }),
 
@@ -79,8 +82,10 @@ export const bookCommands = [
     csv: 'plain',
     console: 'read',
     async run(typed, context) {
-      const rows = journalOf(context.db, await filterOf(typed, context))
-      return summed('postings', 'date, voucher, mid, ledger, Σdebit, Σcredit', rows)
+      const { rows, failure } = collectErrors(journalOf(context.db, await filterOf(typed, context)))
+      const columns = 'date, voucher, mid, ledger, Σdebit, Σcredit'
+      const views = withErrors<JournalLine, typeof columns>('ledger')
+      return { data: summed('postings', columns, rows, views), failure }
     },
   }),
 
@@ -98,19 +103,25 @@ export const bookCommands = [
 
   command('reconcile closed', 'List closed months and what changed since', {
     async run(_, { db, now }) {
-      return table('month, closedAt, closedBy, sha256', await changesOfClosedMonths(db, now), {
+      const months = await changesOfClosedMonths(db, now)
+      const data = table('month, closedAt, closedBy, sha256', months, {
         empty: 'No closed months.',
         json: ({ changed, ...month }) => ({
           ...month,
-          changed: changed.map((one) => ({ ...one, rows: changesTable(one.rows) })),
+          changed: changed.map((one) => (isMerchantError(one) ? one : { ...one, rows: changesTable(one.rows) })),
         }),
         line: ({ month, closedAt, closedBy, sha256, changed }) =>
           [
             `${month} was closed by ${closedBy} at ${toIstTime(closedAt)}, sha256 ${sha256}`,
-            ...changed.flatMap((one) => [indented(`${one.mid}: ${figuresText(one)}`), ...one.rows.map(changeLine)]),
+            ...changed.flatMap((one) =>
+              isMerchantError(one)
+                ? indented(merchantErrorText(one))
+                : [indented(`${one.mid}: ${figuresText(one)}`), ...one.rows.map(changeLine)],
+            ),
             ...(changed.length === 0 ? [indented('no changes since')] : []),
           ].join('\n'),
       })
+      return { data, failure: () => failureOf(months.flatMap(({ changed }) => changed.filter(isMerchantError))) }
     },
   }),
 ]

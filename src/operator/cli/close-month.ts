@@ -12,6 +12,7 @@ import {
   isEmptyMonth,
   readClosedMonths,
 } from '../../books/reconciliation/closed-months.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
@@ -65,19 +66,28 @@ export const closeMonthCommands = [
 /** Returns the figures for these days by `mid`. The key `ALL` has the figures of all merchants together. */
 async function readFigures(db: Database, days: Requested): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
-  for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
+  for await (const book of reconcile(db, days)) {
+    if (isMerchantError(book))
+      throw new CommandError(`${days.from.slice(0, 7)} cannot be closed: ${merchantErrorText(book)}`)
+    figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
+  }
   return figures
 }
 
 /** Largest number of payouts that a warning lists. Further payouts are only counted. */
 const PAYOUTS_NAMED = 10
 
-/** Returns warnings about open payouts. Payouts to bank accounts without imported statements are excluded. */
+/**
+ * Returns warnings about open payouts, and about merchants whose payouts cannot be read. Payouts to bank accounts without
+ * imported statements are excluded.
+ */
 async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
-  const open: ArrivedPayout[] = []
+  const open: (ArrivedPayout | MerchantError)[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
     if (isOpenPayout(payout)) open.push(payout)
-  const named = open.slice(0, PAYOUTS_NAMED).map(openPayoutText)
+  const named = open
+    .slice(0, PAYOUTS_NAMED)
+    .map((one) => (isMerchantError(one) ? merchantErrorText(one) : openPayoutText(one)))
   const more = open.length - named.length
   return more > 0 ? [...named, `and ${more} more: see ops reconcile payouts --open`] : named
 }

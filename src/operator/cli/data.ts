@@ -1,3 +1,4 @@
+import type { MerchantError } from '../../books/reconciliation/merchant-errors.ts'
 import { type Paise, toDecimalText, toJsonNumber } from '../../platform/money.ts'
 
 /**
@@ -7,21 +8,21 @@ import { type Paise, toDecimalText, toJsonNumber } from '../../platform/money.ts
 
 /**
  * An amount in a cell. In JSON, the amount is a decimal string in rupees, or with `asNumber` a number, as in the
- * merchant API.
+ * merchant API. A bigint is a sum of a list, which is exact however large the amounts in the list are.
  */
 export class Money {
-  readonly paise: Paise
+  readonly paise: Paise | bigint
   readonly asNumber: boolean
 
-  constructor(paise: Paise, asNumber = false) {
+  constructor(paise: Paise | bigint, asNumber = false) {
     this.paise = paise
     this.asNumber = asNumber
   }
 
-  toJSON = (): string | number => (this.asNumber ? toJsonNumber(this.paise) : toDecimalText(this.paise))
+  toJSON = (): string | number => (this.asNumber ? toJsonNumber(Number(this.paise)) : toDecimalText(this.paise))
 }
 
-export const rupees = (paise: Paise | null): Money | null => (paise === null ? null : new Money(paise))
+export const rupees = (paise: Paise | bigint | null): Money | null => (paise === null ? null : new Money(paise))
 
 /**
  * The value of one cell. A string of digits is an identifier, because counts have the type number and amounts the type
@@ -60,7 +61,7 @@ export const record = (fields: Readonly<Record<string, Cell>>, ...below: Data[])
 export const document = (fields: RecordData['fields'], ...parts: Data[]) => new RecordData(fields, parts)
 
 /** How the writers print the rows of a table. Without a function, the writer prints the row itself. */
-type Views<R, C extends string> = {
+export type Views<R, C extends string> = {
   /** Line above the table; printed only if the table has rows. */
   title?: string | undefined
   /** Text that replaces a table without rows. */
@@ -128,19 +129,20 @@ export function table(columns: string, rows: Rows<object>, views: string | Views
 
 /**
  * Creates a table that ends with the sums of the columns marked with Σ. In JSON, the list is called `name` and the sums
- * are called `total`.
+ * are called `total`. Errors of merchants among the rows are not part of the sums.
  */
-export function summed<C extends string, R extends Row<C>>(
+export function summed<C extends string, R extends Row<C> | MerchantError>(
   name: string,
   columns: C,
   rows: AsyncIterable<R>,
   views: Views<R, C> = {},
 ): RecordData {
-  const sums: Record<string, Paise> = {}
-  for (const [, sum = ''] of columns.matchAll(/Σ(\w+)/g)) sums[sum] = 0
+  const sums: Record<string, bigint> = {}
+  for (const [, sum = ''] of columns.matchAll(/Σ(\w+)/g)) sums[sum] = 0n
   async function* adding() {
     for await (const row of rows) {
-      for (const sum in sums) sums[sum] = (sums[sum] ?? 0) + Number((row as Row<string>)[sum])
+      for (const sum in sums)
+        sums[sum] = (sums[sum] ?? 0n) + BigInt(((row as Row<string>)[sum] as Paise | undefined) ?? 0)
       yield row
     }
   }

@@ -1,31 +1,40 @@
 import { countDays } from '../../books/ledger/bank-days.ts'
 import type { Unlisted } from '../../books/reconciliation/book.ts'
+import { isMerchantError, type MerchantError } from '../../books/reconciliation/merchant-errors.ts'
 import type { OpenOfMerchant } from '../../books/reconciliation/open-discrepancies.ts'
 import { counted, toIndianRupees } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
-import { document, type RecordData, rupees, table } from './data.ts'
+import { document, Money, type RecordData, rupees, table } from './data.ts'
+import { withErrors } from './merchant-errors.ts'
 import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
 
 const COLUMNS =
   'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, ₹owed, cause'
 
+type OpenRow = OpenOfMerchant['discrepancies'][number] & { ageDays: number }
+
 /** Returns the open discrepancies and their sum. Ages are in IST days. */
-export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): RecordData {
+export function openList(merchants: AsyncIterable<OpenOfMerchant | MerchantError>, now: Date): RecordData {
   const today = toIstDay(now)
   const unlisted: (Unlisted & { mid: string })[] = []
-  let [count, owed] = [0, 0]
+  let [count, owed] = [0, 0n]
   async function* rows() {
-    for await (const { mid, discrepancies, unlisted: more } of merchants) {
+    for await (const merchant of merchants) {
+      if (isMerchantError(merchant)) {
+        yield merchant
+        continue
+      }
+      const { mid, discrepancies, unlisted: more } = merchant
       unlisted.push(...more.map((one) => ({ mid, ...one })))
       count += more.reduce((sum, one) => sum + one.count, discrepancies.length)
-      owed += [...discrepancies, ...more].reduce((sum, one) => sum + one.owed, 0)
+      owed = [...discrepancies, ...more].reduce((sum, one) => sum + BigInt(one.owed), owed)
       for (const one of discrepancies) {
         yield { ...one, ageDays: countDays(one.day, today) - 1 }
       }
     }
   }
   let above = ''
-  const differences = table(COLUMNS, rows(), {
+  const views = withErrors<OpenRow, typeof COLUMNS>('cause', {
     cells: ({ id, ...one }) => ({ ...one, differenceId: id }),
     changes: ({ id }) => [{ difference: id }],
     json: (one) => ({ ...one, paid: rupees(one.paid), settled: rupees(one.settled) }),
@@ -35,9 +44,10 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): R
       return heading + indented(`${counted(one.ageDays, 'day')}: ${discrepancyText(one)}`)
     },
   })
+  const differences = table(COLUMNS, rows(), views)
   const more = () => unlistedTable(unlisted)
   return document(
-    { differences, unlisted: more, count: () => count, owed: () => rupees(owed) },
+    { differences, unlisted: more, count: () => count, owed: () => new Money(owed) },
     differences,
     more,
     () =>

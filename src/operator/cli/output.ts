@@ -11,11 +11,12 @@ import { writeText } from './write-text.ts'
 
 /**
  * The output of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per
- * line; with `--json`, the JSON document contains the warnings instead. `created` is the detail for the audit, such as
- * a new identifier.
+ * line; with `--json`, the JSON document contains the warnings instead. `failure` returns the error with which the command
+ * ends after its output. `created` is the detail for the audit, such as a new identifier.
  */
 export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> }) & {
   warnings?: readonly string[]
+  failure?: () => CommandError | undefined
   created?: Readonly<Record<string, unknown>>
 }
 

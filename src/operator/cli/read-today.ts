@@ -21,7 +21,7 @@ export type Today = Awaited<ReturnType<typeof readToday>>
 /** Reads the orders of the current IST day by hour and by merchant. The merchant with the most orders comes first. */
 export async function readToday(
   { config, db, at, byMerchant }: Pick<Context, 'config' | 'db'> & { at: Date; byMerchant: boolean },
-  { balance, arrivals }: Awaited<ReturnType<typeof readBooks>>,
+  { balance, arrivals, arrivalErrors }: Awaited<ReturnType<typeof readBooks>>,
 ) {
   const [counts, overview, expiringKeys] = await Promise.all([
     countOrdersOfDay(db, at),
@@ -46,6 +46,7 @@ export async function readToday(
     exceptions: { ...exceptions, amount: new Money(exceptions.amount), oldest: exceptions.oldest.map(inRupees) },
     balance: balance === undefined ? null : shownBalance(balance),
     arrivals: arrivals.map((one) => ({ ...one, net: new Money(one.net) })),
+    arrivalErrors,
     expiringKeys,
     warnings: await openAccounts(db, config, LIMITS.lookUps).refundWarnings(await acquirersOfOpenRefunds(db)),
   }
@@ -60,10 +61,14 @@ async function readExpiringKeys(db: Context['db'], at: Date) {
     .sort((a, b) => (a.expiresOn < b.expiresOn ? -1 : 1))
 }
 
-/** Reads the balance until yesterday, and the payouts of the last month by their state in bank statements. */
+/**
+ * Reads the balance until yesterday, and the payouts of the last month by their state in bank statements. `arrivalErrors`
+ * lists the merchants whose payouts cannot be read.
+ */
 export async function readBooks(db: Context['db'], at: Date) {
   const balance = await balanceUntilYesterday(db, at, LIMITS.operatorDatabase.statementTimeoutMs)
-  return { balance, arrivals: await countArrivals(db, at) }
+  const { arrivals, errors: arrivalErrors } = await countArrivals(db, at)
+  return { balance, arrivals, arrivalErrors }
 }
 
 /** Converts the amounts of a balance from paise. */

@@ -2,6 +2,7 @@ import type { Days } from '../../books/ledger/bank-days.ts'
 import type { Discrepancy } from '../../books/ledger/discrepancies.ts'
 import type { Unlisted } from '../../books/reconciliation/book.ts'
 import type { LedgerChange, MonthChange } from '../../books/reconciliation/closed-months.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
 import type { OpenException } from '../../books/reconciliation/read-open.ts'
 import { type End, isEnd, type MerchantBook } from '../../books/reconciliation/reconcile.ts'
@@ -15,12 +16,13 @@ import { toOneLine } from './harmless.ts'
 /**
  * Returns the reconciliation report: each merchant's discrepancies and days, followed by a last line with the balance.
  */
-export function reportOf(books: AsyncIterable<MerchantBook | End>, period: Days): RecordData {
+export function reportOf(books: AsyncIterable<MerchantBook | MerchantError | End>, period: Days): RecordData {
   let end: End
   let count = 0
   async function* merchants() {
     for await (const book of books) {
       if (isEnd(book)) end = book
+      else if (isMerchantError(book)) yield document({ ...book }, merchantErrorText(book))
       else {
         count += 1
         yield merchantData(book)
@@ -30,7 +32,8 @@ export function reportOf(books: AsyncIterable<MerchantBook | End>, period: Days)
   async function* rows() {
     const day = `${period.from} to ${period.to}`
     for await (const book of books) {
-      if (!isEnd(book)) yield* rowsOf(book, day)
+      if (isMerchantError(book)) yield { type: 'error', mid: book.mid, day, cause: book.error }
+      else if (!isEnd(book)) yield* rowsOf(book, day)
       else yield { type: 'end', day, kind: book.balances ? 'balances' : 'does not balance', ...figuresOf(book.total) }
     }
   }
@@ -189,11 +192,11 @@ export function changeLine(row: LedgerChange): string {
   return indented(`  ${toIstTime(changedAt)} ${change}: ${kind} ${reference} of ${day}, ${sources.join(', ')}`)
 }
 
-function endText({ total, newestImport }: End, { from, to }: Days): string {
+function endText({ total, errors, newestImport }: End, { from, to }: Days): string {
   const imported = newestImport
     ? `Newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
     : 'No settlement file imported yet'
-  return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
+  return `${imported}\n${balanceText({ from, to, errors, ...total, carriedForward: total.carried })}`
 }
 
 /**

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { addDays, countDays, type Days } from '../../books/ledger/bank-days.ts'
 import { findShortPayout } from '../../books/reconciliation/arrivals.ts'
+import type { MerchantError } from '../../books/reconciliation/merchant-errors.ts'
 import { openDiscrepancies } from '../../books/reconciliation/open-discrepancies.ts'
 import { findPayout, type Payout, type PayoutRow } from '../../books/reconciliation/payout.ts'
 import { findDiscrepancy, reconcile } from '../../books/reconciliation/reconcile.ts'
@@ -10,12 +11,13 @@ import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createPartners } from '../../gateway/tenants/partners.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
-import { counted, toIndianRupees } from '../../platform/money.ts'
+import { addPaise, counted, toIndianRupees } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { changingCommand, command } from './command.ts'
 import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
+import { collectErrors, errorsLine } from './merchant-errors.ts'
 import { openList } from './open-differences.ts'
 import { reportOf } from './reconcile-report.ts'
 
@@ -63,7 +65,8 @@ export const reconcileCommands = [
       }
       if (payout !== undefined) return payoutData(await findPayout(db, { payout, ...merchants, now }), payout)
       const days = daysOf({ from, to, month }) as Days
-      return reportOf(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }), days)
+      const { rows, failure } = collectErrors(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }))
+      return { data: reportOf(rows, days), failure }
     },
   }),
 
@@ -77,11 +80,16 @@ export const reconcileCommands = [
     }),
     console: 'act',
     async run({ difference: id, reason, as }, { db, change, now, person }) {
-      const found = (await findDiscrepancy(db, id, now)) ?? (await findShortPayout(db, id, now))
-      if (!found)
+      const errors: MerchantError[] = []
+      const onError = (error: MerchantError) => errors.push(error)
+      const found = (await findDiscrepancy(db, id, now, onError)) ?? (await findShortPayout(db, id, now, onError))
+      if (!found) {
+        const unread = errorsLine(errors)
+        if (unread) throw new CommandError(`discrepancy ${id} was not found, but ${unread}`)
         throw new CommandError(
           `discrepancy ${id} does not exist or is cleared: see ops reconcile differences and ops reconcile payouts --open`,
         )
+      }
       if (found.resolution !== null)
         throw new CommandError(`discrepancy ${id} was already resolved: ${found.resolution}`)
       return change(async (client) => {
@@ -109,7 +117,8 @@ export const reconcileCommands = [
     async run({ olderThan, mid }, { db, now }) {
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
-      return openList(openDiscrepancies(db, { mid, to, now }), now)
+      const { rows, failure } = collectErrors(openDiscrepancies(db, { mid, to, now }))
+      return { data: openList(rows, now), failure }
     },
   }),
 
@@ -149,7 +158,7 @@ function payoutData({ rows, payments, rests }: Payout, payout: string): RecordDa
     empty: `No settlements with the UTR or bank reference ${payout}.`,
     last: () => ({ mid: 'total', ...total }),
   })
-  const due = payments.reduce((sum, { paid }) => sum + paid, 0)
+  const due = payments.reduce((sum, { paid }) => addPaise(sum, paid), 0)
   const named = `Rows without a payment reference are for these ${counted(payments.length, 'payment')}, total ${toIndianRupees(due)}:`
   const paid = table('mid, day, orderId, merchantOrderId, utr, ₹paid', payments, { title: named })
   const beside = table('day, account, ₹adjustments, ₹unknownOrders', rests, {
@@ -167,7 +176,7 @@ const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, 
 function sumOf(rows: readonly PayoutRow[], rests: Payout['rests']) {
   const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
   const sum = (name: 'paid' | 'gross' | 'fee' | 'tax' | 'net', beside = 0) =>
-    new Money(paidOut.reduce((sum, row) => sum + (row[name] ?? 0), beside))
-  const rest = rests.reduce((sum, one) => sum + amountOf(one), 0)
+    new Money(paidOut.reduce((sum, row) => addPaise(sum, row[name] ?? 0), beside))
+  const rest = rests.reduce((sum, one) => addPaise(sum, amountOf(one)), 0)
   return { paid: sum('paid'), gross: sum('gross'), fee: sum('fee'), tax: sum('tax'), net: sum('net', rest) }
 }

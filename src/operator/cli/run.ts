@@ -113,7 +113,10 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
     const { sleep = setTimeout } = terminal
     const asJson = form === 'json'
     const context = { config, db, now: new Date(), sleep, person, asJson, terminal, auditId: randomUUID() }
-    await print(terminal, toOutput(await run(context)), form)
+    const output = toOutput(await run(context))
+    await print(terminal, output, form)
+    const failure = output.failure?.()
+    if (failure) throw failure
   } finally {
     await db.end()
   }

@@ -1,6 +1,7 @@
 import { counted, toIndianDigits } from '../../platform/money.ts'
 import { countOpen, type OverdueWebhook } from '../monitoring/overview.ts'
 import { agesText, ageText, balanceText, receivedText } from '../texts.ts'
+import { errorsLine } from './merchant-errors.ts'
 import type { Today } from './read-today.ts'
 import { cellText } from './write-text.ts'
 
@@ -36,6 +37,11 @@ export function factsOf(all: Today): Fact[] {
   const { at, exceptions, refunds, webhooks, balance, arrivals, expiringKeys, failures, byNextAcquirer } = all
   const openExceptions = countOpen(exceptions.open)
   const candidates: Candidate[] = [
+    {
+      ...{ subject: 'merchants', status: errorsLine([...(balance?.errors ?? []), ...all.arrivalErrors]), now: true },
+      ...{ command: { name: 'reconcile', flags: balance ? { from: balance.from, to: balance.to } : {} } },
+      chapter: 'reconciliation',
+    },
     ...all.warnings.map((status) => ({ subject: 'configuration', status, now: true, chapter: 'acquirers' })),
     {
       ...{ subject: 'exceptions', status: exceptionsText(exceptions), chapter: 'exceptions' },
@@ -138,7 +144,7 @@ function webhookText({ switchedOffAt, failingSince, dueSince }: OverdueWebhook, 
 export function recentBalanceText(balance: Today['balance']): string {
   if (balance === null) return 'not available yet: run ops reconcile'
   const { from, to, balances, open, carriedForward } = balance
-  const days = balanceText({ ...balance, carriedForward: carriedForward.paise })
+  const days = balanceText({ ...balance, errors: balance.errors.length, carriedForward: carriedForward.paise })
   if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
   return carriedForward.paise === 0 || open.count > 0 ? days : `${days}, none of it due yet`
 }
@@ -147,6 +153,7 @@ export function recentBalanceText(balance: Today['balance']): string {
 export function openDifferencesText(balance: Today['balance']): string {
   if (balance === null) return 'not available yet: run ops reconcile differences'
   const { count, owed, oldest } = balance.open
-  if (count === 0) return 'none open'
-  return `${toIndianDigits(count)} open, total ${cellText(owed)}, oldest ${oldest} (ops reconcile differences)`
+  const unread = balance.errors.length > 0 ? `, without ${counted(balance.errors.length, 'merchant')}` : ''
+  if (count === 0) return `none open${unread}`
+  return `${toIndianDigits(count)} open, total ${cellText(owed)}, oldest ${oldest}${unread} (ops reconcile differences)`
 }

@@ -9,14 +9,15 @@ const { DATE, INT8, NUMERIC } = pg.types.builtins
  */
 export const NUMBER_TYPES: pg.CustomTypesConfig = {
   getTypeParser(type: number, format?: 'text' | 'binary') {
-    if (type === INT8) return toNumber
+    if (type === INT8) return toSafeInteger
     if (type === DATE) return String
     if (type === NUMERIC) return rejectNumeric
     return pg.types.getTypeParser(type, format as 'text')
   },
 }
 
-function toNumber(text: string): number {
+/** Throws if the integer is beyond 2^53. */
+export function toSafeInteger(text: string): number {
   const number = Number(text)
   if (!Number.isSafeInteger(number)) throw new Error(`the database returned the integer ${text}, which is beyond 2^53`)
   return number
