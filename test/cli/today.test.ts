@@ -259,14 +259,14 @@ describe('ops today', () => {
     expect(await run([], db)).toMatch(/^and 3 more: use --json to list all$/m)
   })
 
-  it('ops today prints the open exceptions even if the sum of their amounts exceeds 2^53 paise', async () => {
+  it('ops today prints the exact sum of the open exceptions even if the sum exceeds 2^53 paise', async () => {
     const { db } = await createTestDatabase()
     await db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
        select '', 'o' || n, 'unknown order', 'U' || n, 99999999999999, 'SUCCESS', $1 from generate_series(1, 95) n`,
       [service.clock.now()],
     )
-    const exceptions = { open: { 'under 1 day': 95 }, amount: '90071992547409.91' }
+    const exceptions = { open: { 'under 1 day': 95 }, amount: '94999999999999.05' }
     expect(await run(['--json'], db)).toMatchObject({ exceptions })
   })
 

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { EXCEPTION_KINDS, NEXT_STEPS } from '../../gateway/payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { errorText, identifier, text } from '../../platform/fields.ts'
-import { counted, type Paise, toDecimalText, toIndianRupees } from '../../platform/money.ts'
+import { counted, toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
 import { document, type TableData, table } from './data.ts'
@@ -110,8 +110,8 @@ function toMoments({ kind, mid, acquirer, ...typed }: Filters) {
 const sumText = (exceptions: PaymentException[]) =>
   `${counted(exceptions.length, 'exception')}, ${toIndianRupees(amountOf(exceptions))}`
 
-const amountOf = (exceptions: PaymentException[]): Paise =>
-  exceptions.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
+const amountOf = (exceptions: PaymentException[]): bigint =>
+  exceptions.reduce((sum, { amount }) => sum + BigInt(amount ?? 0), 0n)
 
 export function exceptionTable(
   exceptions: PaymentException[],

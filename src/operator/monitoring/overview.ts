@@ -56,8 +56,11 @@ export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<s
 
 /** The operator's open tasks, the last import and the last migration, without customer data. */
 export type Overview = {
-  /** `open` counts open exceptions by age, and `amount` is the sum of all open exceptions in paise. */
-  exceptions: { open: Record<Age, number>; amount: Paise; oldest: OldestException[] }
+  /**
+   * `open` counts open exceptions by age, and `amount` is the sum of all open exceptions in paise. The sum may be beyond
+   * 2^53, because anyone with an acquirer's signing secret can report amounts.
+   */
+  exceptions: { open: Record<Age, number>; amount: bigint; oldest: OldestException[] }
   /** `overdue` counts refunds older than T+5 days. `amount` is the sum of all open refunds in paise. */
   refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
   /** Failed payment attempts for orders created today (IST), by reason. The most frequent reason comes first. */
@@ -82,15 +85,12 @@ const ABANDONED_SHOWN_HOURS = 7 * 24
 /** Largest number of rows per list. `ops` has commands that list all rows. */
 const LISTED = 20
 
-/** Limits the sum to 2^53, because the sum of reported amounts may exceed 2^53 and the list must still be shown. */
-const SUM = `least(sum(amount_paise) over (), ${Number.MAX_SAFE_INTEGER})::bigint`
-
 /** Reads the data other than orders that `ops today` shows. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
-    const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(
+    const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: string }>(
       `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount_paise end as amount,
-              received_at as "receivedAt", ${SUM} as sum,
+              received_at as "receivedAt", sum(amount_paise) over ()::text as sum,
               count(*) filter (where received_at > $1) over () as first,
               count(*) filter (where received_at > $2) over () as second,
               count(*) over () as all
@@ -100,10 +100,10 @@ export function createOverview(db: Queryable) {
         limit $3`,
       [hoursBefore(now, 24), hoursBefore(now, 48), LISTED],
     )
-    const { first, second, all, sum } = rows[0] ?? { first: 0, second: 0, all: 0, sum: 0 }
+    const { first, second, all, sum } = rows[0] ?? { first: 0, second: 0, all: 0, sum: '0' }
     return {
       open: { 'under 1 day': first, '1 to 2 days': second - first, 'over 2 days': all - second },
-      amount: sum,
+      amount: BigInt(sum),
       oldest: rows.map(({ first, second, all, sum, ...exception }) => exception),
     }
   }
@@ -111,7 +111,7 @@ export function createOverview(db: Queryable) {
   async function refunds(now: Date): Promise<Overview['refunds']> {
     const { rows } = await db.query<OpenRefund & { open: number; overdue: number; sum: number }>(
       `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
-              created_at as "madeAt", count(*) over () as open, ${SUM} as sum,
+              created_at as "madeAt", count(*) over () as open, (sum(amount_paise) over ())::bigint as sum,
               count(*) filter (where created_at < $1) over () as overdue
          from refunds
         where status = 'PENDING'
