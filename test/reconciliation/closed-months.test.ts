@@ -57,6 +57,16 @@ async function pay(utr: string, day: string, { reportedOn = day, source = 'notif
 const settle = (day: string, utr: string, more: Partial<Row> & { importedOn?: string } = {}) =>
   importRows(db, [{ mid, amount: 200_00, utr, day, ...more }], at(more.importedOn ?? day))
 
+/** Stores a successful refund of a payment, under the `refundId` R and its UTR. */
+const refund = (utr: string, day: string, amount = 200_00) =>
+  db.query(
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
+                          ended_at)
+     select mid, 'R' || utr, 'R' || utr, order_id, utr, $3, 'cold', 'direct', 'asha', $4, 'SUCCESS', $4 from payments
+      where mid = $1 and utr = $2`,
+    [mid, utr, amount, at(day)],
+  )
+
 async function except(kind: string, utr: string, day: string, { owner = mid, orderId = 'gone' } = {}): Promise<string> {
   await storeReports(db, {
     ...{ intents: [], payments: [] },
@@ -228,13 +238,7 @@ describe('a closed month', () => {
     expect((await opsOn('2026-11-03', ...OCTOBER, '--mid', mid)).stdout).toContain(
       '; no row was recorded or replaced: payments became due or bank holidays changed\n',
     )
-    await db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
-                            ended_at)
-       select mid, 'RF1', 'RF1', order_id, utr, 20000, 'cold', 'direct', 'asha', $2, 'SUCCESS', $2 from payments
-        where mid = $1 and utr = 'R2'`,
-      [mid, at('2026-10-31')],
-    )
+    await refund('R2', '2026-10-31')
     const imported = await settle('2026-10-06', 'R1', { status: 'FAILED', importedOn: '2026-11-06' })
     await db
       .query(`update settlement_versions set replaced_at = $2 where mid = $1`, [mid, at('2026-11-06')])
@@ -445,6 +449,105 @@ describe('a closed month', () => {
     expect(await carried('2026-10-09')).toBe('0.00')
     await undo(imported, '2026-10-10')
     expect(await carried('2026-11-11')).toBe('200.00')
+  })
+})
+
+describe('movements dated after a closed month', () => {
+  /** Returns the changes in October, whose number of discrepancies differs, as of `day`. */
+  async function changesOn(day: string, was: number, is: number) {
+    const { figures, rows } = (await bookOn(day, OCTOBER)).changed
+    expect(figures).toEqual([{ figure: 'differences', was, is }])
+    return rows.map((row: Record<string, string>) => `${row.change} ${row.kind} ${row.reference} of ${row.day}`)
+  }
+
+  /** Settles a payment of October by its UTR, so that payouts without lines are by payment. */
+  async function settlePayment() {
+    await pay('LP0', '2026-10-05')
+    await settle('2026-10-06', 'L0', { paymentUtr: 'LP0' })
+  }
+
+  const close = (day = '2026-11-05') => jsonOn(day, 'close', '--month', '2026-10')
+
+  it('reconcile closed lists a later refund of an unsettled payment that changes the discrepancies of a closed month', async () => {
+    await settlePayment()
+    const orderId = await pay('LP1', '2026-10-14')
+    await pay('LP2', '2026-10-15')
+    await close()
+    // Part of the discrepancy is refunded, so that no figure differs.
+    await refund('LP2', '2026-11-06', 50_00)
+    expect((await bookOn('2026-11-07', OCTOBER)).changed).toBeNull()
+    await refund('LP1', '2026-11-10')
+    await refund('LP0', '2026-11-10')
+    expect(await changesOn('2026-11-11', 2, 1)).toEqual([
+      'recorded refund RLP2 of 2026-11-06',
+      'recorded refund RLP1 of 2026-11-10',
+    ])
+    const text = (await opsOn('2026-11-11', 'closed')).stdout
+    expect(text).toContain(`  ${mid}: differences 2 → 1\n`)
+    expect(text).toContain(
+      `    2026-11-10 12:00:00 IST recorded: refund RLP1 of 2026-11-10, order ${orderId}, -200.00\n`,
+    )
+  })
+
+  it('reconcile lists a later settlement line of a payment that was unsettled when the month was closed, and no other later line', async () => {
+    await settlePayment()
+    await pay('LP1', '2026-10-14')
+    await pay('LP2', '2026-10-31')
+    await pay('LP3', '2026-11-01')
+    await close('2026-11-02')
+    await settle('2026-11-02', 'L2', { paymentUtr: 'LP2' })
+    await settle('2026-11-02', 'L3', { paymentUtr: 'LP3' })
+    await pay('LP4', '2026-11-04')
+    await settle('2026-11-05', 'L4', { paymentUtr: 'LP4' })
+    const imported = await settle('2026-11-05', 'L1', { paymentUtr: 'LP1' })
+    expect(await changesOn('2026-11-11', 1, 0)).toEqual(['recorded settlement L1 of 2026-11-05'])
+    await undo(imported, '2026-11-12')
+    expect((await bookOn('2026-11-12', OCTOBER)).changed).toBeNull()
+  })
+
+  it('reconcile lists the undo of a later settlement line that was known when the month was closed', async () => {
+    await settlePayment()
+    await pay('LP1', '2026-10-14')
+    const imported = await settle('2026-11-03', 'L1', { paymentUtr: 'LP1' })
+    await close()
+    await undo(imported, '2026-11-12')
+    expect(await changesOn('2026-11-12', 0, 1)).toEqual(['replaced settlement L1 of 2026-11-03'])
+  })
+
+  it('reconcile lists a later refund that reopens a resolved discrepancy of a closed month', async () => {
+    await settlePayment()
+    await pay('LP1', '2026-10-14')
+    const [unsettled] = (await bookOn('2026-10-20', OCTOBER)).differences
+    await jsonOn('2026-10-20', 'resolve', '--difference', unsettled.id, '--reason', 'paid by hand')
+    await close()
+    await refund('LP1', '2026-11-10')
+    expect(await changesOn('2026-11-11', 0, 1)).toEqual(['recorded refund RLP1 of 2026-11-10'])
+  })
+
+  it('reconcile lists a later deduction of a refund of a closed month that names neither refund nor payment', async () => {
+    await settlePayment()
+    await refund('LP0', '2026-10-20')
+    await close()
+    await settle('2026-11-09', 'L9', { amount: -200_00 })
+    expect(await changesOn('2026-11-11', 1, 0)).toEqual(['recorded deduction L9 of 2026-11-09'])
+  })
+
+  it('reconcile lists a later line that changes the form of the last payout of a closed month', async () => {
+    await settlePayment()
+    await pay('LP1', '2026-10-31')
+    await close()
+    await settle('2026-11-02', 'L9', { importedOn: '2026-11-10' })
+    expect(await changesOn('2026-11-11', 1, 0)).toEqual(['recorded settlement L9 of 2026-11-02'])
+  })
+
+  it('reconcile lists a later line that names a payment of a payout by totals of a closed month', async () => {
+    await pay('LP1', '2026-10-05')
+    await settle('2026-10-06', 'L1')
+    await close()
+    await settle('2026-11-03', 'L2', { paymentUtr: 'LP1', importedOn: '2026-11-06' })
+    await pay('LP2', '2026-11-04')
+    await settle('2026-11-05', 'L3', { importedOn: '2026-11-06' })
+    expect(await changesOn('2026-11-11', 0, 1)).toEqual(['recorded settlement L2 of 2026-11-03'])
   })
 })
 

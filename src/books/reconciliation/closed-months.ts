@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
+import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 import { formatSums, type Totals, totalsFrom } from './sums.ts'
@@ -26,7 +27,7 @@ export type ClosedMonth = {
 
 /**
  * Changes in a month since the month was closed: the figures that differ, and the ledger rows that explain the
- * differences.
+ * differences. Rows dated after the month are listed last, and only if a figure differs.
  */
 export type MonthChange = {
   closedAt: Date
@@ -129,20 +130,66 @@ export function differingFigures(month: ClosedMonth, mid: string, totals: Totals
 
 /** Returns the changes to a merchant's figures since the month was closed, or undefined if nothing has changed. */
 export async function changesSince(
-  { client, mid, known, unknownOrders }: MerchantSnapshot,
+  merchant: MerchantSnapshot,
   closed: ClosedMonth,
   totals: Totals,
 ): Promise<MonthChange | undefined> {
+  const { client, mid, known, unknownOrders } = merchant
   const { month, closedAt, closedBy } = closed
   const { to } = daysOfMonth(month)
   const figures = differingFigures(closed, mid, totals)
   const explained = unknownOrders.map(({ utr }) => utr)
   const rows = await CHANGES(client, { mid, known, closedAt, explained, end: boundsOf({ from: to, to }).end, to })
+  if (figures.length > 0) rows.push(...(await readLaterChanges(merchant, closed, MOST_CHANGES - rows.length)))
   return figures.length + rows.length === 0 ? undefined : { closedAt, closedBy, figures, rows }
 }
 
 /** Largest number of changes listed for one month. */
 const MOST_CHANGES = 1_000
+
+/**
+ * Returns changed movements that are dated after the month and may change discrepancies of days that were judged when the
+ * month was closed.
+ */
+function readLaterChanges(
+  { client, mid, known, bankDays, refunds, matched }: MerchantSnapshot,
+  { month, closedAt }: ClosedMonth,
+  limit: number,
+): Promise<LedgerChange[]> {
+  const { from, to } = daysOfMonth(month)
+  const { end } = boundsOf({ from, to })
+  const unjudged = bankDays.previousBankDay(toIstDay(closedAt))
+  const isJudged = unjudged > to
+  const deducted = refunds.flatMap(({ refundId, day }) => {
+    const row = matched.rowOf.get(refundId)
+    return row !== undefined && row.day > to && day >= from && day <= to && day < unjudged ? [row.item] : []
+  })
+  return LATER_CHANGES(client, {
+    ...{ mid, known, closedAt, end, deducted, limit },
+    // The month's first payout covers payments since the bank day before, and its last payout is due after the month.
+    begin: startOfDay(bankDays.previousBankDay(from)),
+    judgedEnd: isJudged ? end : startOfDay(unjudged),
+    payoutEnd: isJudged ? nextDay(startOfDay(bankDays.nextBankDay(to))) : end,
+  })
+}
+
+/** Columns of a changed movement in the ledger. */
+const CHANGE = `
+  case when replaced_at <= :known then replaced_at else recorded_at end as changed_at,
+  case when replaced_at <= :known then 'replaced' else 'recorded' end as change,
+  day, kind, name as reference, order_id, amount_paise,
+  case when replaced_at <= :known then replaced_by_import_id else import_id end as import_id`
+
+/** SQL condition that a movement was recorded or replaced after the month was closed. */
+const IS_CHANGED = `
+  (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
+   or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)`
+
+/** SQL expression for the kind of a movement or exception. */
+const KIND = `case kind when 'second' then 'duplicate payment' else kind end`
+
+/** SQL condition that the movements of an item do not add up to 0. A resolution may hide a balance. */
+const HAS_BALANCE = `(sum(amount_paise) <> 0 or sum(amount_paise) filter (where kind <> 'resolution') <> 0)`
 
 /**
  * Lists a merchant's movements before :end, and its exceptions, if they were recorded, replaced or resolved after the
@@ -159,16 +206,10 @@ const CHANGES = query<
      where (mid = :mid or mid = '' and utr = any (:explained::text[])) and received_at <= :known
        and (received_at > :closedAt or resolved_at > :closedAt and resolved_at <= :known)
   )
-  select changed_at, change, day, case kind when 'second' then 'duplicate payment' else kind end as kind, reference, order_id,
-         amount_paise as amount, import_id, exception_id
-    from (select case when replaced_at <= :known then replaced_at else recorded_at end as changed_at,
-                 case when replaced_at <= :known then 'replaced' else 'recorded' end as change,
-                 day, kind, name as reference, order_id, amount_paise,
-                 case when replaced_at <= :known then replaced_by_import_id else import_id end as import_id, null as exception_id
+  select changed_at, change, day, ${KIND} as kind, reference, order_id, amount_paise as amount, import_id, exception_id
+    from (select ${CHANGE}, null as exception_id
             from ledger
-           where mid = :mid and at < :end
-             and (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
-                  or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)
+           where mid = :mid and at < :end and ${IS_CHANGED}
            union all
           select case when resolved_at <= :known then resolved_at else received_at end,
                  case when resolved_at <= :known then 'resolved' else 'recorded' end, day, kind, utr, order_id, amount_paise,
@@ -177,3 +218,42 @@ const CHANGES = query<
            where day <= :to::date or exists (select from ledger l where l.mid = :mid and l.item = e.utr and l.at < :end)) each
    order by changed_at, day, reference
    limit ${MOST_CHANGES}`)
+
+type Later = { mid: string; known: Date; closedAt: Date; begin: Date; judgedEnd: Date; end: Date; payoutEnd: Date } & {
+  deducted: readonly string[]
+  limit: number
+}
+
+/**
+ * Lists changed movements from :end of three kinds of items: items of the month with a balance when the month was
+ * closed, items of lines that deduct a refund of the month (:deducted), and items of changed lines that decide the form
+ * of the month's last payout (before :payoutEnd). A resolution clears no balance, because the item may change
+ * afterwards. A movement that was replaced after the close clears no balance, because the item changed then.
+ */
+const LATER_CHANGES = query<LedgerChange, Later>(`
+  with moved as materialized (
+    select item
+      from ledger
+     where mid = :mid and at >= :begin and at < :judgedEnd and recorded_at <= :closedAt and replaced_at > :known
+     group by item
+    having ${HAS_BALANCE}
+  ), open as (
+    select item
+      from ledger
+     where mid = :mid and item = any (array(select item from moved)) and recorded_at <= :closedAt and replaced_at > :known
+     group by item
+    having ${HAS_BALANCE}
+  ), touched as (
+    select item from open
+     union
+    select item collate "C" from unnest(:deducted::text[]) as item
+     union
+    select item from ledger where mid = :mid and at >= :end and at < :payoutEnd and kind = 'settlement' and ${IS_CHANGED}
+  )
+  select changed_at, change, day, ${KIND} as kind, reference, order_id, amount_paise as amount, import_id, null as exception_id
+    from (select ${CHANGE}
+            from ledger
+           where mid = :mid and item = any (array(select item from touched)) and at >= :end and kind <> 'resolution'
+             and ${IS_CHANGED}) each
+   order by changed_at, day, reference
+   limit :limit`)
