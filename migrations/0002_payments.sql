@@ -143,6 +143,7 @@ create table payments (
   acquirer_txn_id text,
   -- The bank's reference of a payment whose utr is the acquirer's payment id; null until it is known.
   bank_reference text collate "C",
+  bank_reference_at timestamptz, -- When a later report added bank_reference; null if none did.
   source text not null,
   reported_by text, -- The operator who reported it; null for reports of the service.
   note text,
@@ -155,6 +156,8 @@ create index payments_utr_idx on payments (utr);
 -- A settlement file, or the acquirer's list of payments, may identify a payment by the acquirer's id.
 create index payments_acquirer_payment_id_idx on payments (acquirer_payment_id) where acquirer_payment_id is not null;
 create index payments_bank_reference_idx on payments (mid, bank_reference) where bank_reference is not null;
+-- Finds the references that reports have added since the last settlement import.
+create index payments_bank_reference_at_idx on payments (bank_reference_at) where bank_reference_at is not null;
 -- Lists payments of a period: by the bank's time, else by the time of the report.
 create index payments_paid_idx on payments (mid, (coalesce(paid_at, received_at)), utr);
 -- The order's own payment is found by payment_intents.utr.
@@ -168,8 +171,9 @@ create index payments_received_at_idx on payments using brin (received_at) with 
 create trigger payments_append_only
   before update of mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source, reported_by, note
       or delete or truncate on payments for each statement execute function refuse_to_rewrite();
-create trigger payments_bank_reference_is_kept before update of bank_reference on payments for each row
-  when (new.bank_reference is distinct from coalesce(old.bank_reference, new.bank_reference))
+create trigger payments_bank_reference_is_kept before update of bank_reference, bank_reference_at on payments for each row
+  when (new.bank_reference is distinct from coalesce(old.bank_reference, new.bank_reference)
+    or new.bank_reference_at is distinct from coalesce(old.bank_reference_at, new.bank_reference_at))
   execute function refuse_row('the bank reference of a payment is set once');
 create trigger payments_names_are_kept before update of acquirer_payment_id, acquirer_txn_id on payments for each row
   when (current_user = 'upi_service' and (

@@ -93,7 +93,7 @@ export function createReports(
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
-        if (judged.of) await learn(db, intent.mid, judged.of, report)
+        if (judged.of) await learn(db, { mid: intent.mid, ...judged.of }, report, now)
         if (report.failure) await db.query(ADD_FAILURE(intent.mid, report, attempt))
         return { changed: false, late: false }
       case 'surplus attempt':
@@ -122,7 +122,7 @@ export function createReports(
       }
       case 'second payment': {
         if (judged.stored) {
-          await learn(db, intent.mid, judged.stored, report)
+          await learn(db, { mid: intent.mid, ...judged.stored }, report, now)
           return reject('double payment', judged.stored.utr)
         }
         if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
@@ -345,18 +345,23 @@ async function storePayment(
 const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
 
 /** Adds facts to a stored payment that only a later report contains: the acquirer's ids, and the bank's reference. */
-async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, names }: PaymentReport): Promise<void> {
+async function learn(
+  db: Queryable,
+  stored: StoredPayment & { mid: string },
+  { utr, names }: PaymentReport,
+  now: Date,
+): Promise<void> {
   const id = stored.id === null ? names?.id : undefined
   const txnId = stored.txnId === null ? names?.txnId : undefined
-  const isReferenceMissing = stored.bankReference === null && stored.id !== null && stored.utr === utrOfId(stored.id)
-  const reference = isReferenceMissing && utr !== stored.utr ? utr : undefined
+  const isStoredById = stored.utr === utrOfId(stored.id ?? id ?? '')
+  const reference = isStoredById && stored.bankReference === null && utr !== stored.utr ? utr : undefined
   if ([id, txnId, reference].every((fact) => fact === undefined)) return
   await db.query(
     `update payments
         set acquirer_payment_id = coalesce(acquirer_payment_id, $3), acquirer_txn_id = coalesce(acquirer_txn_id, $4),
-            bank_reference = coalesce(bank_reference, $5)
+            bank_reference = coalesce(bank_reference, $5), bank_reference_at = coalesce(bank_reference_at, $6)
       where mid = $1 and utr = $2`,
-    [mid, stored.utr, id, txnId, reference],
+    [stored.mid, stored.utr, id, txnId, reference, reference && now],
   )
 }
 

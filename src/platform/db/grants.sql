@@ -23,7 +23,7 @@ grant select, insert on payment_attempts, payment_exceptions, payment_resolution
 grant update (failure_reason, failure_code) on payment_attempts to upi_service;
 -- The acquirer's ids of a payment and the bank's reference may be added later, once; triggers on the table reject any
 -- other change.
-grant update (acquirer_payment_id, acquirer_txn_id, bank_reference) on payments to upi_service;
+grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at) on payments to upi_service;
 -- The service changes a refund's progress, but not its payment and amount. Triggers check new refunds, and prevent the
 -- service from sending a final refund again.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
