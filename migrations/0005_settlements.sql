@@ -13,10 +13,11 @@ create table settlement_imports (
   imported_at timestamptz not null,
   imported_by text not null,
   file text not null, -- The file's name without its folder; `-` for standard input.
-  sha256 text not null, -- Of the file, in hex.
-  inserted bigint not null, -- Numbers of rows.
+  sha256 text, -- Of the file, in hex; null for an import without a settlement file, which only matches stored rows.
+  inserted bigint not null, -- Numbers of the file's rows.
   unchanged bigint not null,
   updated bigint not null,
+  matched bigint not null default 0, -- Number of stored rows whose payment the import found by its bank reference.
   amount_paise bigint, -- Sums of the file's rows, and of the inserted ones.
   inserted_amount_paise bigint,
   undone_at timestamptz,

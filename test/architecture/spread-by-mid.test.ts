@@ -236,6 +236,8 @@ it('every statement on a tenant’s table names mid, or the service’s unguessa
       // The acquirer's file identifies an intent by its reference alone, or a payment by its id.
       'payments import: acquirer_intents',
       'payments import: payments',
+      // An import matches rows of all merchants with the bank references that became known since the last import.
+      'settlements import: payments',
       // Pending jobs and expired orders are found over all merchants; they are claimed merchant by merchant.
       'webhooks: acquirer_intents',
       'webhooks: payment_intents',

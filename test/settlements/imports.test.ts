@@ -40,7 +40,7 @@ const file = (...lines: string[]) => [COLUMNS, ...lines, ''].join('\n')
 async function load(csv: string, now = NOW) {
   const importing = { now, person: 'asha', file: 'day.csv' }
   const imported = await inTransaction(db, (client) => importSettlements(client, Readable.from([csv]), importing))
-  const { amount: _, insertedAmount: __, ...counts } = imported
+  const { amount: _, insertedAmount: __, matched: ___, ...counts } = imported
   return counts
 }
 
@@ -99,6 +99,7 @@ describe('ops settlements imports and undo', () => {
       inserted: 0,
       unchanged: 0,
       updated: 0,
+      matched: 0,
       amount: '0.00',
       insertedAmount: '0.00',
       undoneAt: null,
@@ -111,7 +112,7 @@ describe('ops settlements imports and undo', () => {
       expect.objectContaining({ import: 4, amount: null, insertedAmount: null }),
     ])
     expect((await ops('imports')).stdout).toMatch(
-      /^import +at +person +file +rows +amount +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +₹10\.00 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +₹10\.00 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
+      /^import +at +person +file +rows +matched +amount +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +0 +₹10\.00 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +0 +₹10\.00 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
     )
     const audit = JSON.parse((await runOps(url, ['audit', '--json'])).stdout)
     expect(audit.at(-1)).toMatchObject({
@@ -203,10 +204,10 @@ describe('ops settlements import', () => {
     const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '90000000000.01' })}\n`).join('')
     const { stdout } = await typed(more, '--json')
     expect(JSON.parse(stdout)).toEqual({
-      ...{ import: 2, inserted: 3, unchanged: 3, updated: 0, warnings: [] },
+      ...{ import: 2, inserted: 3, unchanged: 3, updated: 0, matched: 0, warnings: [] },
       ...{ insertedAmount: '270000000000.03', amount: '270001234368.08' },
     })
-    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹2,70,00,12,34,368\.08 /)
+    expect((await ops('imports')).stdout).toMatch(/ 3 +0 +₹12,34,368\.05 .*\n.* 6 +0 +₹2,70,00,12,34,368\.08 /)
   })
 
   it.each([

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/gateway/payments/intent.ts'
+import { createReports } from '../../src/gateway/payments/reports.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { newUtr } from '../support/acquirer.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
@@ -105,7 +106,7 @@ describe('ops settlements pull', () => {
       ],
     )
     expect(document).toEqual({
-      ...{ import: 1, inserted: 4, unchanged: 0, updated: 0, insertedAmount: '147.64', amount: '147.64' },
+      ...{ import: 1, inserted: 4, unchanged: 0, updated: 0, matched: 0, insertedAmount: '147.64', amount: '147.64' },
       ...{ warnings: [], notStored: [] },
     })
     const line = { brn: 'PGI45406', status: 'SUCCESS', fee: '0.00', tax: '0.00', account: 'cashfree' }
@@ -182,6 +183,19 @@ describe('ops settlements pull', () => {
     await pullPages([refund])
     expect(await pullPages([{ ...refund, ...arn('ARN3') }])).toMatchObject({ ...counts, unchanged: 1 })
     expect(await stored()).toMatchObject([{ utr: 'E99' }])
+  })
+
+  it('settlements pull matches a stored row with the payment whose bank reference became known after the row', async () => {
+    const { orderId, utr: id } = await payOrder()
+    await db.query('update payments set acquirer_payment_id = utr where mid = $1 and utr = $2', [mid, id])
+    const rrn = newUtr()
+    const row = `${mid},200.00,${rrn},BRN,SUCCESS,${THURSDAY} 10:00:00`
+    const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${row}\n`
+    await runOps(url, ['settlements', 'import', '-'], csv)
+    const report = { orderId, status: 'SUCCESS' as const, utr: rrn, amount: 200_00, paidAt: undefined, names: { id } }
+    await createReports(db).record(report, { source: 'enquiry', now: () => new Date() })
+    expect(await pullPages([of(await payOrder(), 'PAYMENT')])).toMatchObject({ import: 2, inserted: 1, matched: 1 })
+    expect((await stored()).find(({ utr }) => utr === rrn)).toMatchObject({ payment_utr: id })
   })
 
   it('settlements pull reads all pages before locking the settlements, so that other imports do not wait for Cashfree', async () => {

@@ -148,8 +148,8 @@ export async function findDiscrepancy(
 }
 
 /**
- * Returns the newest import that was not undone. With `mid`, returns the newest import that added or changed a
- * settlement of this merchant.
+ * Returns the newest import of a settlement file that was not undone. With `mid`, returns the newest one that added or
+ * changed a settlement of this merchant.
  */
 async function findNewestImport(client: PoolClient, requested: { mid: string | undefined; known: Date }) {
   const [newest] = await NEWEST_IMPORT(client, requested)
@@ -157,11 +157,15 @@ async function findNewestImport(client: PoolClient, requested: { mid: string | u
 }
 
 const NEWEST_IMPORT = query<Import, { mid: string | undefined; known: Date }>(`
+  with file as (
+    select import_id, imported_at
+      from settlement_imports
+     where imported_at <= :known and (undone_at is null or undone_at > :known) and sha256 is not null
+  )
   select import_id as import, imported_at as at
-    from settlement_imports
-   where imported_at <= :known and (undone_at is null or undone_at > :known)
-     and (:mid::text is null
-          or import_id = (select max(import_id) from settlement_lines
-                           where mid = :mid and (recorded_at <= :known) is true and replaced_at > :known))
+    from file
+   where :mid::text is null
+      or import_id = (select max(import_id) from settlement_lines join file using (import_id)
+                       where mid = :mid and (recorded_at <= :known) is true)
    order by import_id desc
    limit 1`)

@@ -19,16 +19,19 @@ import { type Changing, storeChanges } from './changes.ts'
 import { SETTLEMENT_COLUMNS, settlementFile } from './csv.ts'
 import { nameDeductions, nextDeductions, prepareDeductions, setDeductionsAside } from './deductions.ts'
 import { lockSettlements, nextImportId, storeImport } from './imports.ts'
+import { matchReferences } from './match-references.ts'
 import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 
 /**
  * `import` is the number with which the operator can undo the import. `inserted` is the number of new rows, and
  * `unchanged` the number of rows already stored. `updated` is the number of rows with a new status, or with a value for
- * a field that earlier imports left empty, such as a fee. `amount` is the sum of all rows in paise, and
- * `insertedAmount` the sum of new rows.
+ * a field that earlier imports left empty, such as a fee. `matched` is the number of rows of earlier imports whose
+ * payment this import found by its bank reference. `amount` is the sum of all rows in paise, and `insertedAmount` the
+ * sum of new rows.
  */
 export type ImportResult = { import: number } & Counts
-type Counts = { inserted: number; unchanged: number; updated: number; amount: Paise; insertedAmount: Paise }
+type Counts = Record<'inserted' | 'unchanged' | 'updated' | 'matched', number> &
+  Record<'amount' | 'insertedAmount', Paise>
 
 /**
  * `person` is the operator who imports `file` (a name without folder). `account` is the acquirer account that paid out
@@ -60,10 +63,11 @@ export async function importSettlements(
   { onProgress, onWarning, onNote, layout, ...importing }: Importing,
 ): Promise<ImportResult> {
   await lockSettlements(client)
-  const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0, insertedAmount: 0 }
+  const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, matched: 0, amount: 0, insertedAmount: 0 }
   const importId = await nextImportId(client, 'settlement_imports')
   const { now, account = null } = importing
   const running: Running = { importId, now, account, bases: new Set(), counts, deductions: 0, unnamed: [] }
+  counts.matched = await matchReferences(client, running)
   await prepare(client)
   const sha256 = createHash('sha256')
   const store = async (batch: Batch) => {

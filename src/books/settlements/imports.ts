@@ -12,13 +12,15 @@ export type StoredImport = {
   importId: number
   at: Date
   person: string
-  /** The file's name without folder, or `-` for standard input. */
+  /** The file's name without folder, or `-` for standard input; `payments import` if that command matched rows. */
   file: string
-  /** SHA-256 of the file's bytes, in hex. */
-  sha256: string
+  /** SHA-256 of the file's bytes, in hex; null if the import has no settlement file. */
+  sha256: string | null
   inserted: number
   unchanged: number
   updated: number
+  /** Number of rows of earlier imports whose payment the import found by its bank reference. */
+  matched: number
   /** Sum of all rows in paise. */
   amount: Paise | null
   /** Sum of the new rows in paise. */
@@ -92,14 +94,17 @@ export async function nextImportId(
  */
 export async function storeImport(
   client: Queryable,
-  { importId, now, person, file, sha256, inserted, unchanged, updated, amount, insertedAmount, bases }: NewImport,
+  { importId, now, person, file, sha256, amount, insertedAmount, bases, ...counts }: NewImport,
 ): Promise<void> {
   await client.query(
     `insert into settlement_imports
-       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, amount_paise,
+       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, matched, amount_paise,
         inserted_amount_paise)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [importId, now, person, file, sha256, inserted, unchanged, updated, amount, insertedAmount],
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    [
+      ...[importId, now, person, file, sha256, counts.inserted, counts.unchanged, counts.updated, counts.matched],
+      ...[amount, insertedAmount],
+    ],
   )
   await client.query('insert into settlement_import_bases (import_id, on_import_id) select $1, unnest($2::integer[])', [
     importId,
@@ -118,7 +123,7 @@ type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy' | 'amount' | 
 export async function listImports(db: Queryable): Promise<StoredImport[]> {
   const { rows } = await db.query<StoredImport>(
     `select import_id as "importId", imported_at as at, imported_by as person, file, sha256,
-            inserted, unchanged, updated,
+            inserted, unchanged, updated, matched,
             amount_paise as amount, inserted_amount_paise as "insertedAmount", undone_at as "undoneAt", undone_by as "undoneBy"
        from settlement_imports
       order by import_id`,
@@ -165,7 +170,7 @@ async function findObstacle(client: Queryable, importId: number): Promise<NotUnd
             array(select b.import_id
                     from settlement_import_bases b
                     join settlement_imports l
-                      on l.import_id = b.import_id and l.undone_at is null and l.inserted + l.updated > 0
+                      on l.import_id = b.import_id and l.undone_at is null and l.inserted + l.updated + l.matched > 0
                    where b.on_import_id = i.import_id
                    order by b.import_id) as "builtOn"
        from settlement_imports i

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { createPaymentHistory } from '../../books/reconciliation/payment-history.ts'
+import { importMatches } from '../../books/settlements/match-references.ts'
 import { AcquirerError } from '../../errors.ts'
 import { statusCheckRulesOf } from '../../gateway/acquirers/acquirers.ts'
 import { checkAtAcquirer, reachedAcquirer } from '../../gateway/acquirers/check-status.ts'
@@ -10,6 +11,7 @@ import { createReports, type Recorded } from '../../gateway/payments/reports.ts'
 import { UNLIMITED } from '../../gateway/payments/status-check-times.ts'
 import { createStatusChecks } from '../../gateway/payments/status-checks.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
+import { inTransaction } from '../../platform/db/pool.ts'
 import {
   identifier,
   matching,
@@ -31,7 +33,7 @@ import { FILE, readFile } from './file.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
 import { findLayout } from './layouts.ts'
 import { printNote, requireConfirmation, withProgress } from './output.ts'
-import { acquirerAccount } from './settlements.ts'
+import { acquirerAccount, lockedAt } from './settlements.ts'
 
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
@@ -127,7 +129,7 @@ export const paymentCommands = [
     note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
     schema: z.object({ file: FILE, layout: identifier.optional(), acquirer: acquirerAccount.optional() }),
     argument: 'file',
-    async run({ file, layout: layoutName, acquirer }, { db, terminal }) {
+    async run({ file, layout: layoutName, acquirer }, { db, person, terminal }) {
       if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
         throw new UsageError(WHOSE_REPORT)
       }
@@ -144,9 +146,17 @@ export const paymentCommands = [
           onWarning: (text) => warnings.push(text),
         }),
       )
+      // After the lines, so that the bank references in this file match rows too.
+      const { importId: settlementImport, matched } = await inTransaction(db, async (client) =>
+        importMatches(client, { now: await lockedAt(client), person }),
+      )
       const { recorded, unchanged, exceptions } = result
-      const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}.`
-      return { data: document({ ...result, warnings }, message), created: result, warnings }
+      const rows = counted(matched, 'settlement row')
+      const byReference =
+        matched > 0 ? `; ${rows} matched by bank reference, settlement import ${settlementImport}` : ''
+      const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}${byReference}.`
+      const counts = { ...result, matched, settlementImport }
+      return { data: document({ ...counts, warnings }, message), created: matched > 0 ? counts : result, warnings }
     },
   }),
 

@@ -113,7 +113,7 @@ export const settlementCommands = [
   command('settlements imports', 'List settlement imports', {
     console: 'read',
     async run(_, { db }) {
-      return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
+      return table('import, at, person, file, rows, matched, ₹amount, undone, sha256', await listImports(db), {
         empty: 'No settlement imports.',
         changes: ({ importId }) => [{ import: String(importId) }],
         json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),
@@ -175,10 +175,11 @@ function importFrom(
     const { json, text = '', warnings: doubts = [] } = await end(result, client)
     const { amount, insertedAmount, ...counts } = result
     const warnings = [...doubts, ...notes]
-    const { import: importId, inserted, unchanged, updated } = counts
+    const { import: importId, inserted, unchanged, updated, matched } = counts
     const created = { ...counts, insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
     const sum = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
-    const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${text}.`
+    const byReference = matched > 0 ? `, ${matched} matched by bank reference` : ''
+    const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${byReference}${text}.`
     return { data: document({ ...created, ...json, warnings }, message), created, warnings }
   })
 }

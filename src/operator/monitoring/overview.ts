@@ -188,7 +188,7 @@ export function createOverview(db: Queryable) {
     const { rows } = await db.query<{ importedAt: Date; file: string }>(
       `select imported_at as "importedAt", file
          from settlement_imports
-        where undone_at is null
+        where undone_at is null and sha256 is not null
         order by imported_at desc
         limit 1`,
     )
