@@ -1,5 +1,6 @@
 import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { UNPADDED } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
@@ -51,6 +52,11 @@ export async function nameDeductions(client: Queryable): Promise<LineError[]> {
          join payments p on p.mid = d.mid and p.utr = upper(d.utr)
         where d.payment_utr is null
        union
+       -- The deduction repeats the bank reference of a payment that is stored under the acquirer's id.
+       select d.line
+         from deductions d
+         join payments p on p.mid = d.mid and p.utr = d.payment_utr and p.bank_reference = ${UNPADDED('upper(d.utr)')}
+       union
        select d.line
          from deductions d
          join settlements s on s.mid = d.mid and s.utr = any (array[d.utr, upper(d.utr), lower(d.utr)])
@@ -84,7 +90,7 @@ export async function nameDeductions(client: Queryable): Promise<LineError[]> {
          from identified
         where line is not null
      )
-     update deductions d set utr = n.utr, payment_utr = n.payment from named n where n.line = d.line`,
+     update deductions d set utr = n.utr, payment_utr = coalesce(d.payment_utr, n.payment) from named n where n.line = d.line`,
   )
   const { rows } = await client.query<{ line: number }>('delete from deductions where length(utr) > 35 returning line')
   return rows.map(({ line }) => ({ line, text: TOO_LONG }))
