@@ -48,6 +48,11 @@ export type Item = {
   exception: ItemException | undefined
   /** The bank's report that the payment failed after its success. */
   failure: ItemException | undefined
+  /**
+   * The UTR of the item that the next import matches with this item by the payment's bank reference: for a payment without
+   * settlement lines that of its line, for a line without a payment that of its payment.
+   */
+  matching?: string | undefined
 }
 
 /**
@@ -130,6 +135,7 @@ function judgeUnsettled(
 
   function ownCause() {
     if (isReversed) return `settlement ${tried.utr} of ${tried.day} changed from SUCCESS to FAILED`
+    if (item.matching && !tried) return `settlement ${item.matching} has its bank reference: ${IMPORT_ANY}`
     if (reported) return `exception ${reported.exceptionId}: ${reported.kind}`
     if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
     return `no settlement line has its UTR; its payout was due on ${judging.nextBankDay(day)}`
@@ -167,7 +173,7 @@ function judgeSettlement(
       ...about,
       kind: 'unknown payment',
       resolution: isCovered ? about.resolution : null,
-      cause: formatReported(reported),
+      cause: item.matching ? formatMatching(item.matching) : formatReported(reported),
     }
   }
   if (gross === payment.amount - netted) return undefined
@@ -211,7 +217,7 @@ function judgeDeduction(
   }
   const cause =
     about.orderId === null
-      ? 'the bank deducted it, and no order of this merchant has its UTR'
+      ? `the bank deducted it, and ${item.matching ? formatMatching(item.matching) : 'no order of this merchant has its UTR'}`
       : 'the bank deducted it from a payout, for a refund or a chargeback'
   return { ...about, cause }
 }
@@ -248,6 +254,9 @@ const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exce
 })
 
 const formatReturned = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it was refunded`)
+
+const IMPORT_ANY = 'import any settlement file'
+const formatMatching = (payment: string) => `payment ${payment} has this bank reference: ${IMPORT_ANY}`
 
 function formatReported(exception: ItemException | undefined): string {
   if (exception === undefined) return 'no order and no exception of this merchant has its UTR'
