@@ -1,4 +1,4 @@
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { RIGHTS } from '../../src/platform/rights.ts'
 import { PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
 import { opsOn, runOps } from '../support/ops.ts'
@@ -6,6 +6,7 @@ import { startFakePhonepe } from '../support/phonepe-bank.ts'
 import { departure } from '../support/phonepe-schema.ts'
 import { CREATE, intentFields, newKey, post, REFUND, REFUND_STATUS, STATUS } from '../support/service.ts'
 import { startBank, startServiceBeside } from '../support/service-with-bank.ts'
+import { untilBlocked } from '../support/wait.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { allow, ENCRYPTION_KEYS, newWebhook } from '../support/webhooks.ts'
 
@@ -92,6 +93,24 @@ it('the service finds a payment whose PhonePe webhook was lost when the merchant
   expect(stdout).toMatch(/\(status check 1\)\.\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])
   expect(rows).toEqual([{ status: 'SUCCESS' }, { status: 'SUCCESS' }])
+})
+
+it('ops payments enquire waits for a close, and dates the payment when the command stores it', async () => {
+  const { mid, key } = await newMerchantByHand()
+  const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+  await bank.pay(orderId, { faults: { lost: 1 } })
+  const client = await service.db.connect()
+  await client.query('begin; lock table closed_months in share row exclusive mode')
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
+  const checking = commands().ops('payments', 'enquire', '--order-id', orderId).finally(vi.useRealTimers)
+  await untilBlocked(service.db)
+  const later = new Date(Date.now() + 60_000)
+  vi.setSystemTime(later)
+  await client.query('rollback')
+  client.release()
+  expect(await checking).toMatchObject({ code: 0 })
+  const { rows } = await service.db.query('select received_at from payments where mid = $1', [mid])
+  expect(rows).toEqual([{ received_at: later }])
 })
 
 it('ops merchants rejects an expiry below 5 minutes for a new or changed PhonePe merchant', async () => {

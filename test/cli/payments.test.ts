@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { toIstText } from '../../src/platform/time.ts'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { istDayOf, nextDay, toIstText } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import {
@@ -12,6 +12,7 @@ import {
   startService,
   type TestService,
 } from '../support/service.ts'
+import { untilBlocked } from '../support/wait.ts'
 
 const AMOUNT = '--amount must be rupees from 1.00 to 500000.00 with at most two decimals, such as 588.82'
 
@@ -60,6 +61,23 @@ describe('payments confirm', () => {
     expect(changes).toEqual([expect.objectContaining({ utr: 'TEL4', paidAt: moment, ...reported })])
     const { stdout } = await ops('show', '--order-id', orderId)
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
+  })
+
+  it('payments confirm dates a payment on the day on which it is stored, even if the command begins the day before', async () => {
+    const { orderId } = await newOrder()
+    const client = await service.db.connect()
+    await client.query('begin')
+    await client.query('select from payment_intents where order_id = $1 for update', [orderId])
+    const midnight = nextDay(istDayOf(new Date()))
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date(midnight.getTime() - 1_000) })
+    const confirming = json(...confirm(orderId, 'TEL5')).finally(vi.useRealTimers)
+    await untilBlocked(service.db)
+    vi.setSystemTime(midnight)
+    await client.query('rollback')
+    client.release()
+    await confirming
+    const { rows } = await service.db.query('select received_at from payments where order_id = $1', [orderId])
+    expect(rows).toEqual([{ received_at: midnight }])
   })
 
   it('payments confirm rejects another UTR for a paid order unless the flag --double is given', async () => {

@@ -44,7 +44,12 @@ async function run(args: string[], db: unknown = service.db) {
   const [command] = todayCommands
   const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
   const asJson = args.includes('--json')
-  const given = { now: service.clock.now(), sleep: async () => undefined, person: 'asha', asJson, terminal: process }
+  const clocks = {
+    now: service.clock.now(),
+    sleep: async () => undefined,
+    databaseTime: async () => service.clock.now(),
+  }
+  const given = { ...clocks, person: 'asha', asJson, terminal: process }
   const context = { config, db: db as never, auditId: 'unused', ...given }
   const { data = '' } = toOutput((await command?.prepare(args).run(context)) as Result)
   return asJson ? JSON.parse(await readAll(writeJson(data))) : readAll(writeText(data))

@@ -248,8 +248,7 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     createRefundUpdates(service.pools.due).record(
       order.refund,
       { status, reference: 'ARN1' },
-      'notification',
-      service.clock.now(),
+      { source: 'notification', now: service.clock.now },
     )
   const succeeded = (order: Order) => report(order, 'SUCCESS')
   const failed = (order: Order) => report(order, 'FAIL')
@@ -699,7 +698,10 @@ it('two instances with the service’s role record payments, failures, cancellat
   }
   const created = (await createRefund(first.pools.requests, refund, first.clock.now())) as { refund: Refund }
   const sent = { status: 'SUCCESS', reference: 'ARN1' } as const
-  await createRefundUpdates(second.pools.due).record(created.refund, sent, 'notification', second.clock.now())
+  await createRefundUpdates(second.pools.due).record(created.refund, sent, {
+    source: 'notification',
+    now: second.clock.now,
+  })
   const paidByLink = await createOrder(second, linked)
   await bank.pay(paidByLink)
   for (const { clock } of [first, second]) clock.advance(25 * 60)

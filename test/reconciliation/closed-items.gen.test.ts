@@ -1,19 +1,16 @@
 import { expect, it, vi } from 'vitest'
-import { type Discrepancy, inOrder } from '../../src/books/ledger/discrepancies.ts'
 import { groupBy } from '../../src/books/ledger/match-deductions.ts'
-import { broughtForward } from '../../src/books/reconciliation/brought-forward.ts'
-import { type ClosedBase, readClosedBase } from '../../src/books/reconciliation/closed-items.ts'
-import { readMerchant } from '../../src/books/reconciliation/merchant.ts'
-import { findOpen } from '../../src/books/reconciliation/open-discrepancies.ts'
+import { readClosedBase } from '../../src/books/reconciliation/closed-items.ts'
 import { findDiscrepancy } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
-import { readSnapshot, type Snapshot } from '../../src/books/reconciliation/snapshot.ts'
+import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
 import { undoImport } from '../../src/books/settlements/imports.ts'
 import { inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
 import { runOps } from '../support/ops.ts'
 import { plantFaults, plantInTurns } from './planted-faults.ts'
+import { readSince } from './read-since.ts'
 import { importRows, istMoment, type Row } from './rows.ts'
 import { storeStories } from './stored-story.ts'
 
@@ -30,21 +27,6 @@ const CLOSED_ON = new Map([
   ['2026-06-03', '2026-05'],
 ])
 const DAYS = { from: '2026-04-01', to: isGenerated() ? '2026-06-30' : '2026-05-14' }
-
-/**
- * Returns the open discrepancies at the end of a day and the balance brought forward, by merchant, reading only what follows
- * `closed`.
- */
-async function readSince(snapshot: Snapshot, mids: readonly string[], to: string, closed?: ClosedBase) {
-  const open: Discrepancy[] = []
-  const sums: Record<string, number> = {}
-  for (const mid of mids) {
-    const merchant = await readMerchant(snapshot, mid)
-    await findOpen(merchant, { closed, to }, (found) => open.push(...found))
-    sums[mid] = await broughtForward(merchant, to, closed)
-  }
-  return { open: open.sort(inOrder), sums }
-}
 
 it('reconcile finds the same open discrepancies and balances from the last closed month as from the first day', {
   timeout: 900_000,

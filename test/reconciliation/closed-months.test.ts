@@ -16,6 +16,7 @@ import { importRows, istMoment, type Row, storeReports } from './rows.ts'
 
 const OCTOBER = ['--from', '2026-10-01', '--to', '2026-10-31']
 const NOVEMBER = ['--from', '2026-11-01', '--to', '2026-11-30']
+const PAUSE = 'ops: waiting 15 s until the service has stored all earlier reports …\n'
 
 type Difference = Extract<Finding, { type: 'difference' }>
 
@@ -99,7 +100,7 @@ describe('a closed month', () => {
     await settle('2026-10-06', 'C1')
     const { code, stderr } = await opsOn('2026-11-02', 'close', '--month', '2026-10')
     expect({ code, stderr }).toEqual({
-      ...{ code: 0, stderr: 'ops: warning: 2026-10 was closed with 1 discrepancy\n' },
+      ...{ code: 0, stderr: `${PAUSE}ops: warning: 2026-10 was closed with 1 discrepancy\n` },
     })
   })
 
@@ -118,7 +119,7 @@ describe('a closed month', () => {
     const empty = await close('2025-10')
     expect(empty).toMatchObject({ code: 1, stdout: '' })
     expect(empty.stderr).toBe(
-      'ops: 2025-10 has no payments and no imports: check the month, or add --yes to close it anyway\n',
+      `${PAUSE}ops: 2025-10 has no payments and no imports: check the month, or add --yes to close it anyway\n`,
     )
     const rejected = await close('2025-10', 'n\n')
     expect(rejected.stderr).toMatch(

@@ -38,8 +38,9 @@ it('fetchRefundList returns one record per refund, with exactly the documented f
   ]
   const { record } = createRefundUpdates(service.db)
   service.clock.advance(3_600)
+  const ops = { source: 'ops', now: service.clock.now }
   const update = (at: number, status: 'SUCCESS' | 'FAIL', reference: string, reason?: string) =>
-    record({ mid, ourRefundId: refundIds[at] as string }, { status, reference, reason }, 'ops', service.clock.now())
+    record({ mid, ourRefundId: refundIds[at] as string }, { status, reference, reason }, ops)
   await update(0, 'SUCCESS', '523504870777')
   await update(1, 'FAIL', '', 'Account "closed", sorry')
   const common = { orderId, order_id: '1001', merchant_id: mid, created_at: '2026-02-02T06:30:00.000Z' }

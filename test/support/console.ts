@@ -36,7 +36,7 @@ export async function createTestConsole(
 ): Promise<TestConsole> {
   const config = readDatabaseConfig({ DATABASE_URL: databaseUrl, ...settings })
   const terminal = { stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() }
-  const context = { config, db, sleep: async () => undefined, terminal }
+  const context = { config, db, sleep: async () => undefined, databaseTime: async () => now(), terminal }
   const app = await createConsole({ commands: COMMANDS, context, now, limits })
   stopAtEnd(() => app.close())
   async function send(

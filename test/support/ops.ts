@@ -1,6 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, vi } from 'vitest'
+import type { DatabaseTime, Sleep } from '../../src/operator/cli/command.ts'
 import { main } from '../../src/operator/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
@@ -20,7 +21,13 @@ export function runOps(
 
 /** `runOps` for an operator at a terminal, who types `answer`. */
 export const runOpsOnTerminal = (databaseUrl: string, args: string[], response: string): Promise<Outcome> =>
-  withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, response, true))
+  withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, response, { isTTY: true }))
+
+type Clocks = { sleep?: Sleep; databaseTime?: DatabaseTime }
+
+/** `runOps` that calls `sleep` for each pause, and `databaseTime` for the time of PostgreSQL's clock. */
+export const runOpsByClocks = (databaseUrl: string, args: string[], clocks: Clocks): Promise<Outcome> =>
+  withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, '', clocks))
 
 /**
  * Runs commands of `group` on the database of `url`: `ops` returns the outcome, `json` the document of a command that
@@ -83,11 +90,18 @@ async function withoutName(
   return { code, stdout, stderr }
 }
 
-async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string, isTTY = false): Promise<Outcome> {
+async function typeCommand(
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  input: string,
+  { isTTY = false, ...clocks }: Clocks & { isTTY?: boolean } = {},
+): Promise<Outcome> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const said = Promise.all([text(stdout), text(stderr)])
   const stdin = Object.assign(Readable.from([Buffer.from(input)]), { isTTY })
-  const code = await main(args, { stdin, stdout, stderr, env, sleep: async () => undefined })
+  // A test that sets the operator's clock cannot set PostgreSQL's.
+  const clock = vi.isFakeTimers() && { databaseTime: async () => new Date() }
+  const code = await main(args, { stdin, stdout, stderr, env, sleep: async () => undefined, ...clock, ...clocks })
   stdout.end()
   stderr.end()
   const [out, err] = await said

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Queryable } from '../../src/platform/db/pool.ts'
 
 /** Only limits a failing test: the machine may be slow. */
 const TIMEOUT_MS = 30_000
@@ -26,3 +27,18 @@ export function untilListening(url: string, hasEnded: () => boolean): Promise<vo
     return response?.status === 200
   })
 }
+
+/** Returns the number of transactions in this database that wait for a lock. */
+export async function countBlocked(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+  )
+  return rowCount ?? 0
+}
+
+/** Waits until this number of transactions wait for a lock, or until `isOver`. */
+export const untilBlocked = (db: Queryable, transactions = 1, isOver = () => false) =>
+  until(
+    `${transactions} transactions wait for a lock`,
+    async () => isOver() || (await countBlocked(db)) >= transactions,
+  )

@@ -88,8 +88,7 @@ export async function closeMonth(
   const text = JSON.stringify(figures)
   const sha256 = createHash('sha256').update(text).digest('hex')
   const inserted = await INSERT(db, { ...closing, sha256, figures: text })
-  const [stored] = await CLOSED_MONTH(db, closing)
-  return { stored: stored as ClosedMonth, isNew: inserted.length > 0 }
+  return { stored: (await findClosedMonth(db, closing.month)) as ClosedMonth, isNew: inserted.length > 0 }
 }
 
 const INSERT = query<object, Omit<ClosedMonth, 'figures'> & { figures: string }>(`
@@ -97,6 +96,12 @@ const INSERT = query<object, Omit<ClosedMonth, 'figures'> & { figures: string }>
   values (:month, :closedAt, :closedBy, :sha256, :figures)
   on conflict do nothing
   returning 1`)
+
+/** Returns the closed month, or undefined if the month is not closed. */
+export async function findClosedMonth(db: Queryable, month: string): Promise<ClosedMonth | undefined> {
+  const [found] = await CLOSED_MONTH(db, { month })
+  return found
+}
 
 const CLOSED_MONTH = query<ClosedMonth, { month: string }>(`
   select month, closed_at, closed_by, sha256, figures from closed_months where month = :month`)

@@ -4,7 +4,7 @@ import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { PendingMerchant } from '../payments/pending-merchants.ts'
-import type { Recorded, Reports } from '../payments/reports.ts'
+import type { Barrier, Recorded, Reports } from '../payments/reports.ts'
 import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { StatusCheck, StatusChecks } from '../payments/status-checks.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
@@ -20,11 +20,11 @@ type Recording = { reports: Reports; now: () => Date }
  */
 export async function checkAtAcquirer(
   order: LinkedOrder,
-  { client, reports, now }: Recording & { client: AcquirerClient },
+  { client, reports, now, barrier }: Recording & { client: AcquirerClient; barrier?: Barrier },
 ): Promise<Recorded | undefined> {
   const recordAll = async (payments: readonly PaymentReport[]) => {
     const recorded: Recorded[] = []
-    for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now }))
+    for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now, barrier }))
     return recorded
   }
   const { orderId, paymentLink } = order

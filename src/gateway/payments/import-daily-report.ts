@@ -9,7 +9,7 @@ import { counted } from '../../platform/money.ts'
 import { dailyReport } from './daily-report-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
 import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
-import { createReports, type Recorded, type Reports } from './reports.ts'
+import { createReports, type Recorded, type Reporting, type Reports } from './reports.ts'
 
 /** Number of lines that one query reads from the temporary table. */
 const BATCH_LINES = 2_000
@@ -34,7 +34,7 @@ export type DailyReportResult = {
 export async function importDailyReport(
   db: Database,
   csv: Readable,
-  { acquirer, layout, now, onChecked, onRecorded, onWarning }: Importing,
+  { acquirer, layout, now, barrier, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DailyReportResult> {
   const client = await db.connect()
   try {
@@ -58,7 +58,7 @@ export async function importDailyReport(
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
       const newLines = await withoutRecorded(client, acquirer, lines)
       result.unchanged += lines.length - newLines.length
-      for (const one of await recordLines(reports, newLines, now)) {
+      for (const one of await recordLines(reports, newLines, { source: 'day file', now, barrier })) {
         if ('exception' in one) result.exceptions[one.exception] += 1
         else result[one.changed ? 'recorded' : 'unchanged'] += 1
         if ('late' in one && one.late) result.exceptions['late payment'] += 1
@@ -84,12 +84,11 @@ type OnProgress = ((lines: number) => void) | undefined
 
 /**
  * `acquirer` is the acquirer account of the file; undefined if no account exists, which accepts every order. `layout`
- * describes the acquirer's own format.
+ * describes the acquirer's own format. `barrier` runs in the transaction of each line.
  */
-type Importing = {
+type Importing = Pick<Reporting, 'now' | 'barrier'> & {
   acquirer?: string | undefined
   layout?: Layout | undefined
-  now: () => Date
   onChecked?: OnProgress
   onRecorded?: OnProgress
   onWarning?: OnWarning
@@ -243,7 +242,7 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
  * payment id with another line are recorded first and concurrently, because the sequence of these lines makes no
  * difference.
  */
-async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
+async function recordLines(reports: Reports, lines: readonly Line[], reporting: Reporting): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))
   const utrs = countOf(lines.map(({ utr }) => utr))
   const ids = countOf(lines.map(({ names }) => names?.id))
@@ -254,7 +253,7 @@ async function recordLines(reports: Reports, lines: readonly Line[], now: () => 
   const alone = lines.filter(isAlone).values()
   const recorded: Recorded[] = []
   const recordAll = async (all: Iterable<Line>) => {
-    for (const line of all) recorded.push(await reports.record(line, { source: 'day file', now }))
+    for (const line of all) recorded.push(await reports.record(line, reporting))
   }
   // The concurrent loops share one iterator, so that each line is recorded once.
   await Promise.all(Array.from({ length: LINES_PER_BATCH }, () => recordAll(alone)))

@@ -22,6 +22,9 @@ import {
 import { FAILURE_REPORTED, writtenExpiries } from './reported-status.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
+/** Runs first in the transaction that stores a report, before the transaction locks anything else. */
+export type Barrier = (client: Queryable) => Promise<unknown>
+
 /**
  * The source of a report, and the clock. Reports by an operator also have `person` (the operator's name) and `note`.
  * `saves` selects the exceptions that are stored; by default all exceptions are stored.
@@ -29,6 +32,7 @@ import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 export type Reporting = {
   source: ReportSource
   now: () => Date
+  barrier?: Barrier | undefined
   person?: string
   note?: string | undefined
   saves?: (kind: Contradiction) => boolean
@@ -143,6 +147,7 @@ export function createReports(
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
       const lockAndStore = async (client: Queryable) => {
+        await reporting.barrier?.(client)
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
         // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
         const now = reporting.now()
@@ -153,8 +158,10 @@ export function createReports(
       }
       // A report about an unknown order stores at most one row, so a flood of such reports from one signer needs no
       // transactions.
-      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
-        mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
+      const isOneRow = mid === undefined && reporting.barrier === undefined
+      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } = isOneRow
+        ? await lockAndStore(db)
+        : await inTransaction(db, lockAndStore)
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
       if (isSurplus) listeners.onSurplusAttempt?.()
       if (isImpossibleTime) listeners.onImpossibleTime?.()

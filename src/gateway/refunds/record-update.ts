@@ -5,6 +5,7 @@ import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
+import type { Barrier } from '../payments/reports.ts'
 import { ABOVE, storeAcquirerRefund } from './acquirer-refund.ts'
 import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
 import { findRefund } from './store.ts'
@@ -19,8 +20,11 @@ export type RefundListeners = {
   log: Pick<Logger, 'error'>
 }
 
-/** The source of an update, as in `record`, and the time of the update. */
+/** The source of an update: `answer`, `enquiry`, `notification` or the operator's name. `now` is the time of the update. */
 type Reporting = { source: string; now: Date }
+
+/** The source of an update, and the clock, which is read under the lock. */
+type Recording = Omit<Reporting, 'now'> & { now: () => Date; barrier?: Barrier }
 
 const UNKNOWN_STATUS = 'Unknown refund state. If it persists, contact the acquirer.'
 
@@ -36,16 +40,15 @@ export function createRefundUpdates(
   /**
    * Judges an update and stores the result: the refund's final status, its webhook event, and exceptions that it
    * resolves or opens. A success is never undone. Locks the order's row first, so that concurrent equal updates change
-   * the refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Returns undefined for an
-   * unknown refund.
+   * the refund once. Returns undefined for an unknown refund.
    */
   async function record(
     { mid, ourRefundId }: RefundName,
     update: RefundUpdate,
-    source: string,
-    now: Date,
+    { source, now, barrier }: Recording,
   ): Promise<RecordedUpdate | undefined> {
     const recorded = await inTransaction(db, async (client) => {
+      await barrier?.(client)
       await client.query(
         `select from payment_intents
           where mid = $1 and order_id = (select order_id from refunds where mid = $1 and our_refund_id = $2)
@@ -53,7 +56,7 @@ export function createRefundUpdates(
         [mid, ourRefundId],
       )
       const refund = await findRefund(client, mid, { ourRefundId })
-      return refund && judge(client, refund, update, { source, now })
+      return refund && judge(client, refund, update, { source, now: now() })
     })
     if (recorded?.exception && recorded.isNew) onException?.(recorded.exception, recorded.refund.acquirer)
     if (recorded && update.unknownStatus !== undefined) {
@@ -75,7 +78,8 @@ export function createRefundUpdates(
       const which = update.acquirerInitiated
         ? await storeAcquirerRefund({ db, saveBounded }, acquirer, update, now)
         : await findByAcquirer(db, acquirer, update.ourRefundId)
-      if (which === undefined || !('above' in which)) return which && record(which, update, 'notification', now)
+      if (which === undefined || !('above' in which))
+        return which && record(which, update, { source: 'notification', now: () => now })
       if (which.above === 'failed') return { changed: false }
       if (which.above !== 'known') onException?.(ABOVE, acquirer)
       return { changed: false, exception: ABOVE, isNew: which.above === 'new' }

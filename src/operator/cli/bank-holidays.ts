@@ -6,6 +6,7 @@ import type { LineError } from '../../platform/csv/csv.ts'
 import { matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
+import { timeOfChange } from './barrier.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { document, table } from './data.ts'
 import { CommandError } from './errors.ts'
@@ -15,7 +16,8 @@ export const bankHolidayCommands = [
   atomicCommand('bank-holidays add', 'Add a bank holiday', {
     usage: '--day DAY --name NAME',
     schema: z.object({ day: dayText, name: text(255) }),
-    async run(holiday, { client, now, person }) {
+    async run(holiday, { client, person }) {
+      const now = await timeOfChange(client)
       const added = (await createBankHolidays(client).add([holiday], { by: person, now })) === 1
       return document({ ...holiday, added }, `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday.`)
     },
@@ -33,7 +35,8 @@ export const bankHolidayCommands = [
   atomicCommand('bank-holidays remove', 'Remove a bank holiday', {
     usage: '--day DAY',
     schema: z.object({ day: dayText }),
-    async run({ day }, { client, now, person }) {
+    async run({ day }, { client, person }) {
+      const now = await timeOfChange(client)
       const name = await createBankHolidays(client).remove(day, { by: person, now })
       if (name === undefined) throw new CommandError(`${day} is not a bank holiday: see ops bank-holidays list`)
       return { data: document({ day, name }, `Bank holiday ${day}, ${name}, removed.`), created: { name } }
@@ -45,9 +48,10 @@ export const bankHolidayCommands = [
     note: 'FILE is the text of the Reserve Bank’s holiday page of one office, or CSV with the columns day,name.',
     schema: z.object({ file: FILE }),
     argument: 'file',
-    async run({ file }, { change, now, person, terminal }) {
+    async run({ file }, { change, person, terminal }) {
       const { holidays, others } = await readFile(file, terminal, async (list) => readHolidays(await readText(list)))
       return change(async (client) => {
+        const now = await timeOfChange(client)
         const added = await createBankHolidays(client).add(holidays, { by: person, now })
         const created = { added, unchanged: holidays.length - added }
         const warnings = others.length > 0 ? [describeOthers(others)] : []

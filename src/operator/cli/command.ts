@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import type pg from 'pg'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
-import type { Database } from '../../platform/db/pool.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { text } from '../../platform/fields.ts'
 import type { ConsoleRight } from '../console/operator-keys.ts'
 import { type Change, runAudited, runDry } from './audited.ts'
@@ -12,12 +12,18 @@ import type { OutputFormat, Result, Terminal } from './output.ts'
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
 
-/** Dependencies of every command. `person` is the name of the operator. `db` connects at the first query. */
+export type DatabaseTime = (db: Queryable) => Promise<Date>
+
+/**
+ * Dependencies of every command. `person` is the name of the operator. `db` connects at the first query. `databaseTime`
+ * returns the time of PostgreSQL's clock.
+ */
 export type Context = {
   config: DatabaseConfig
   db: Database
   now: Date
   sleep: Sleep
+  databaseTime: DatabaseTime
   person: string
   asJson: boolean
   terminal: Terminal

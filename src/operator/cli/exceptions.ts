@@ -4,6 +4,7 @@ import { createExceptions, type PaymentException } from '../../gateway/payments/
 import { errorText, identifier, text } from '../../platform/fields.ts'
 import { counted, toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { timeOfChange } from './barrier.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
 import { document, type TableData, table } from './data.ts'
 import { DAYS, daysOf, inOrder } from './days.ts'
@@ -61,8 +62,9 @@ export const exceptionCommands = [
   }),
 ]
 
-const resolveOne = (id: string, reason: string, { change, now, person }: ChangingContext) =>
+const resolveOne = (id: string, reason: string, { change, person }: ChangingContext) =>
   change(async (client) => {
+    const now = await timeOfChange(client)
     const exceptions = createExceptions(client)
     const found = await exceptions.find(id)
     if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
@@ -84,13 +86,14 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
 async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
-  { db, change, now, person, terminal }: ChangingContext,
+  { db, change, person, terminal }: ChangingContext,
 ): Promise<Result> {
   const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
   if (open.length > 0 && !yes) {
     await requireConfirmation(terminal, `resolve ${sumText(open)}, with the reason "${reason}"`)
   }
   return change(async (client) => {
+    const now = await timeOfChange(client)
     const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
     const created = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
     return { data: document(created, `Resolved ${sumText(resolved)}.`), created }

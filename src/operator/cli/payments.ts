@@ -26,6 +26,7 @@ import { counted, lenientAmountText } from '../../platform/money.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
+import { timeOfChange } from './barrier.ts'
 import { changingCommand, withhold } from './command.ts'
 import { document } from './data.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -70,8 +71,8 @@ export const paymentCommands = [
       // Any other contradiction is the operator's typing error, not a report from the bank. Storing such an error as an
       // exception would unbalance the reconciliation.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
-      const source = { source: 'operator' as const, now: () => now, person, note, saves }
-      const recorded = await createReports(db).record(report, source)
+      const reporting = { source: 'operator' as const, ...STORING, person, note, saves }
+      const recorded = await createReports(db).record(report, reporting)
       if ('exception' in recorded) {
         const { exception } = recorded
         if (exception === 'double payment' && double) {
@@ -111,7 +112,7 @@ export const paymentCommands = [
       }
       const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
-      const recorded = await checkAtAcquirer(statusCheck, { client, reports, now: () => now }).catch(
+      const recorded = await checkAtAcquirer(statusCheck, { client, reports, ...STORING }).catch(
         async (error: unknown) => {
           if (!(error instanceof AcquirerError)) throw error
           if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
@@ -139,8 +140,7 @@ export const paymentCommands = [
         importDailyReport(db, csv, {
           acquirer,
           layout,
-          // Uses the current time instead of the command's start, because a payment may become late during the import.
-          now: () => new Date(),
+          ...STORING,
           onChecked: progress('line checked', 'lines checked'),
           onRecorded: progress('line recorded', 'lines recorded'),
           onWarning: (text) => warnings.push(text),
@@ -201,6 +201,9 @@ export const paymentCommands = [
     },
   }),
 ]
+
+/** Reads the clock when a report is stored, because a payment may become late, or its day may end, during a command. */
+const STORING = { now: () => new Date(), barrier: timeOfChange }
 
 const WHOSE_REPORT =
   'payments import requires --acquirer, because an acquirer account exists: name the account that the report is from, such as ' +

@@ -13,6 +13,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
 import { addPaise, counted, toIndianRupees } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { timeOfChange } from './barrier.ts'
 import { changingCommand, command } from './command.ts'
 import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
@@ -93,11 +94,12 @@ export const reconcileCommands = [
       if (found.resolution !== null)
         throw new CommandError(`discrepancy ${id} was already resolved: ${found.resolution}`)
       return change(async (client) => {
-        if (!(await enterResolution(client, found, { reason, as, by: person, now }))) {
+        const resolvedAt = await timeOfChange(client)
+        if (!(await enterResolution(client, found, { reason, as, by: person, now: resolvedAt }))) {
           throw new CommandError(`another operator has just resolved discrepancy ${id}: run ops reconcile for its day`)
         }
         const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
-        const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now }
+        const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt }
         const message = `Discrepancy ${id}, ${found.kind} of ${toIndianRupees(found.owed)}, resolved${as ? ` as ${as}` : ''}.`
         return { data: document({ ...found, ...amounts, ...entry }, message), created: { mid: found.mid } }
       })

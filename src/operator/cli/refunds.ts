@@ -9,6 +9,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { identifier, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
+import { timeOfChange } from './barrier.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { document, Money, type RecordData, record } from './data.ts'
 import { CommandError } from './errors.ts'
@@ -113,7 +114,7 @@ async function findRefund(db: Database, id: string): Promise<Refund> {
   return refund
 }
 
-async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Result> {
+async function endByPerson(id: string, update: RefundUpdate, { db, person }: ChangingContext): Promise<Result> {
   const before = await findRefund(db, id)
   rejectFinal(before)
   if (!(await isLeftToPerson(db, before))) {
@@ -121,7 +122,8 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
       `${before.acquirer} still reports the status of refund ${id}: wait for its final status or for an exception`,
     )
   }
-  const ended = await createRefundUpdates(db).record(before, update, person, now)
+  const recording = { source: person, now: () => new Date(), barrier: timeOfChange }
+  const ended = await createRefundUpdates(db).record(before, update, recording)
   const refund = ended?.refund as Refund
   // If this command has changed nothing, another operator or the acquirer has set the final status in the meantime.
   if (!ended?.changed) rejectFinal(refund)

@@ -4,13 +4,14 @@ import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { BUILD } from '../../build-info.ts'
 import { readDatabaseConfig } from '../../config.ts'
+import { readDatabaseTime } from '../../platform/db/clock.ts'
 import { createPool } from '../../platform/db/pool.ts'
 import { accountCommands } from './accounts.ts'
 import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
 import { bookCommands } from './books.ts'
 import { closeMonthCommands } from './close-month.ts'
-import type { Command, PreparedCommand, Sleep } from './command.ts'
+import type { Command, DatabaseTime, PreparedCommand, Sleep } from './command.ts'
 import { consoleCommands } from './console-command.ts'
 import { databaseCommands } from './database.ts'
 import { CommandError, explain, UsageError } from './errors.ts'
@@ -67,7 +68,7 @@ const EXIT_USAGE = 2
  */
 export async function main(
   args: string[],
-  terminal: Terminal & { env: NodeJS.ProcessEnv; sleep?: Sleep },
+  terminal: Terminal & { env: NodeJS.ProcessEnv; sleep?: Sleep; databaseTime?: DatabaseTime },
 ): Promise<number> {
   const wantsHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
@@ -110,9 +111,10 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   const db = createPool({ url, size: 9, log, preparedStatements: config.preparedStatements, ...limits })
   try {
     const person = by ?? config.operator ?? loginName()
-    const { sleep = setTimeout } = terminal
+    const { sleep = setTimeout, databaseTime = readDatabaseTime } = terminal
     const asJson = form === 'json'
-    const context = { config, db, now: new Date(), sleep, person, asJson, terminal, auditId: randomUUID() }
+    const clocks = { now: new Date(), sleep, databaseTime }
+    const context = { config, db, ...clocks, person, asJson, terminal, auditId: randomUUID() }
     const output = toOutput(await run(context))
     await print(terminal, output, form)
     const failure = output.failure?.()

@@ -47,7 +47,7 @@ const unknownPage = () => rejected(404, 'This page does not exist. Search, or op
 type Dependencies = {
   /** All commands of `ops`. The console offers those whose definition says so. */
   commands: readonly Command[]
-  context: Pick<Context, 'config' | 'db' | 'sleep' | 'terminal'>
+  context: Pick<Context, 'config' | 'db' | 'sleep' | 'databaseTime' | 'terminal'>
   now: () => Date
   limits: Pick<Limits, 'connections' | 'body' | 'rates' | 'lookUps' | 'console' | 'today'>
 }
