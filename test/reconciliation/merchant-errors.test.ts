@@ -156,10 +156,9 @@ describe('merchants whose facts cannot be reconciled', () => {
 
   it('reconcile close closes no month, and names the first of them with the cause', async () => {
     const { code, stdout, stderr } = await opsOn('2026-11-05', 'reconcile', 'close', ...OCTOBER)
-    expect({ code, stdout, stderr }).toEqual({
-      ...{ code: 1, stdout: '' },
-      stderr: `ops: 2026-10 cannot be closed: B1 cannot be reconciled: ${BEYOND}\n`,
-    })
+    expect([code, stdout, stderr.split('\n').at(-2)]).toEqual([
+      ...[1, '', `ops: 2026-10 cannot be closed: B1 cannot be reconciled: ${BEYOND}`],
+    ])
     expect(await jsonOn('2026-11-05', 'reconcile', 'closed')).toEqual([])
   })
 
