@@ -31,6 +31,17 @@ select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, sta
        replaced_by_import_id, undone
   from settlement_versions;
 
+-- The times of settlement_lines by account. Two parts with the same columns, so that PostgreSQL finds an account's first or last line
+-- by the index and reads no other.
+create view account_lines as
+select mid, account, coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at) as at, status,
+       amount_paise < 0 as is_deduction, recorded_at, 'infinity'::timestamptz as replaced_at
+  from settlements
+ union all
+select mid, account, coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at), status, amount_paise < 0,
+       recorded_at, replaced_at
+  from settlement_versions;
+
 -- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is
 -- included on `day`, in India, and was valid from recorded_at until before replaced_at. A positive amount is owed to the merchant.
 -- The sum of an item's movements is its balance; the sum of all movements up to a day is carried forward from that day. A duplicate

@@ -2,7 +2,7 @@ import { plannedQuery, query } from '../../platform/db/query.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
-import { type MerchantSnapshot, NAMED_SINCE, PAID_OUT } from './merchant.ts'
+import { dayOfLine, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
@@ -100,20 +100,20 @@ const daysAround = (day: string, { bankDayFrom, previousBankDay, nextBankDay }: 
  * before it. Returns `first day` if an acquirer's first payout may have changed, which also decides earlier payouts.
  */
 async function daysOfOtherForms(
-  { client, mid, known, bankDays, namedSince }: MerchantSnapshot,
+  { client, mid, known, bankDays, namedSince, accounts }: MerchantSnapshot,
   changed: readonly string[],
   { closedAt, from }: { closedAt: Date; from: string },
 ): Promise<string[] | 'first day'> {
   const { bankDayFrom, nextBankDay, previousBankDay } = bankDays
-  const before = new Map((await NAMED_SINCE(client, { mid, known: closedAt })).map((one) => [one.acquirer, one.day]))
+  const before = namedSinceOf(await NAMED_SINCE(client, { mid, known: closedAt }), bankDays)
   const since = [...new Set([...before.keys(), ...namedSince.keys()])].flatMap((acquirer) => {
-    const days = [before.get(acquirer), namedSince.get(acquirer)].flatMap((day) => (day ? [bankDayFrom(day)] : []))
-    return days.length === 2 && days[0] === days[1] ? [] : days
+    const days = [before.get(acquirer), namedSince.get(acquirer)]
+    return days[0] === days[1] ? [] : days.flatMap((day) => day ?? [])
   })
   const [first = from] = since.sort()
   const payouts = [...new Set(changed.flatMap((day) => [bankDayFrom(day), nextBankDay(day)]))]
   const following = await FOLLOWING(client, {
-    ...{ mid, known, closedAt, begins: payouts.map((day) => startOfDay(addDays(previousBankDay(day), 1))) },
+    ...{ mid, known, closedAt, accounts, begins: payouts.map((day) => startOfDay(addDays(previousBankDay(day), 1))) },
     ends: payouts.map((day) => startOfDay(addDays(day, 1))),
   })
   if (following.some(({ isFirst }) => isFirst)) return 'first day'
@@ -178,27 +178,25 @@ const CHANGED_DAYS = query<
 
 type Following = { day: string; next: string | null; isFirst: boolean }
 
+const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
+const AT_CLOSE = '(line.recorded_at <= :closedAt) is true and line.replaced_at > :closedAt'
+const OF_PAYOUT = 'line.at >= payout.beginning and line.at < payout.ending'
+
 /**
- * For each acquirer with lines in these payouts, the day of the acquirer's next line that pays money out, and whether
- * it has none before. `day` is the last day of the payout's lines.
+ * For each account with lines in these payouts, the day of the account's next line that pays money out, and whether it
+ * has none before. `day` is a day of the payout's lines.
  */
 const FOLLOWING = plannedQuery<
   Following,
-  { mid: string; known: Date; closedAt: Date; begins: readonly Date[]; ends: readonly Date[] }
+  { mid: string; known: Date; closedAt: Date } & {
+    accounts: readonly (string | null)[]
+    begins: readonly Date[]
+    ends: readonly Date[]
+  }
 >(`
   select source.day, next.day as next, earlier.day is null as is_first
     from unnest(:begins::timestamptz[], :ends::timestamptz[]) as payout (beginning, ending)
-   cross join lateral (
-     select acquirer, max(day) as day
-       from settlement_lines
-      where mid = :mid and status = 'SUCCESS' and not is_deduction and at >= beginning and at < ending
-        and ((recorded_at <= :known) is true and replaced_at > :known
-             or (recorded_at <= :closedAt) is true and replaced_at > :closedAt)
-      group by acquirer) source
-    left join lateral (
-      select day from settlement_lines line
-       where ${PAID_OUT} and line.acquirer is not distinct from source.acquirer and at >= ending order by at limit 1) next on true
-    left join lateral (
-      select day from settlement_lines line
-       where ${PAID_OUT} and line.acquirer is not distinct from source.acquirer and at < beginning order by at desc limit 1
-    ) earlier on true`)
+   cross join unnest(:accounts::text[]) as named (account)
+   cross join lateral (${dayOfLine('named.account', `(${AS_KNOWN} or ${AT_CLOSE}) and ${OF_PAYOUT}`)}) source
+    left join lateral (${dayOfLine('named.account', `${AS_KNOWN} and line.at >= payout.ending`)}) next on true
+    left join lateral (${dayOfLine('named.account', `${AS_KNOWN} and line.at < payout.beginning`, 'desc')}) earlier on true`)

@@ -1,7 +1,9 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
 import { formsOf, unpadded } from '../../platform/fields.ts'
+import type { BankDays } from '../ledger/bank-days.ts'
 import type { FailedPayment, MerchantFacts, MoneyException } from '../ledger/facts.ts'
 import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
+import type { NamedSince } from '../ledger/judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
 import type { Snapshot, UnknownOrder } from './snapshot.ts'
 
@@ -10,6 +12,8 @@ export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
   MerchantFacts & {
     /** Exceptions for unknown orders whose UTR appears in one of the merchant's settlement lines. */
     unknownOrders: readonly UnknownOrder[]
+    /** The acquirer accounts that the merchant's settlement lines name, and null for lines that name none. */
+    accounts: readonly (string | null)[]
   }
 
 export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid: string): Promise<MerchantSnapshot> {
@@ -23,7 +27,7 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
   const named = await NAMED_SINCE(client, { mid, known })
   return {
     ...snapshot,
-    namedSince: new Map(named.map(({ acquirer, day }) => [acquirer, bankDays.bankDayFrom(day)])),
+    ...{ namedSince: namedSinceOf(named, bankDays), accounts: [null, ...named.map(({ account }) => account)] },
     ...{ mid, refunds, exceptions, matched: matchDeductions(refunds, deductions, bankDays), unknownOrders: own },
     failed: orderIds.length === 0 ? [] : await FAILED(client, { mid, known, orderIds }),
   }
@@ -162,11 +166,24 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
              and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
              and (recorded_at <= :known) is true and replaced_at > :known) is null`)
 
+/** Returns the first bank day of each acquirer with a settlement line. */
+export function namedSinceOf(named: readonly NamedAccount[], { bankDayFrom }: BankDays): NamedSince {
+  const since = new Map<string, string>()
+  for (const { account, day } of named) {
+    const acquirer = account.split(':', 1)[0] as string
+    const known = since.get(acquirer)
+    if (known === undefined || day < known) since.set(acquirer, bankDayFrom(day))
+  }
+  return since
+}
+
+type NamedAccount = { account: string; day: string }
+
 /**
- * First day of each acquirer with a settlement line. Steps from account to account through the index, because a merchant
- * has few accounts and may have millions of lines.
+ * First day of each acquirer account with a settlement line. Steps from account to account through the index, because a
+ * merchant has few accounts and may have millions of lines.
  */
-export const NAMED_SINCE = query<{ acquirer: string; day: string }, Known>(`
+export const NAMED_SINCE = query<NamedAccount, Known>(`
   with recursive named (account) as (
     select least((select min(account) from settlements where mid = :mid),
                  (select min(account) from settlement_versions where mid = :mid and status = 'SUCCESS'))
@@ -177,16 +194,15 @@ export const NAMED_SINCE = query<{ acquirer: string; day: string }, Known>(`
       from named
      where account is not null
   )
-  select split_part(named.account, ':', 1) collate "C" as acquirer, min(first.day) as day
+  select named.account, first.day
     from named
    cross join lateral (
-     select day
-       from settlement_lines line
+     select (at at time zone interval '330 minutes')::date as day
+       from account_lines line
       where mid = :mid and line.account = named.account and status = 'SUCCESS'
         and (recorded_at <= :known) is true and replaced_at > :known
       order by at
-      limit 1) first
-   group by 1`)
+      limit 1) first`)
 
 /**
  * SQL condition that the settlement line's UTR matches no payment to the merchant and no exception about money.
@@ -196,6 +212,21 @@ export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::te
   and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)
   and not exists (select from money_exceptions e
                    where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
+
+/**
+ * SQL of the day of the first line with this condition that pays money out through this account, or of the last line.
+ * `account` and `condition` are SQL. Compares with one account and orders by it, because only then PostgreSQL reads the
+ * lines in the order of the index and stops at the first.
+ */
+export const dayOfLine = (account: string, condition: string, order: 'asc' | 'desc' = 'asc') => {
+  const select = (ofAccount: string) => `(
+       select (line.at at time zone interval '330 minutes')::date as day
+         from account_lines line
+        where line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction and ${ofAccount} and ${condition}
+        order by line.account ${order}, line.at ${order}
+        limit 1)`
+  return `${select(`line.account = ${account}`)} union all ${select(`${account} is null and line.account is null`)}`
+}
 
 /** SQL condition that the settlement line `line` of the merchant pays money out. */
 export const PAID_OUT = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction

@@ -10,7 +10,7 @@ import {
   payoutOf,
 } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
+import { dayOfLine, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
 
 /**
  * Reads the forms of these payouts. A payout without lines has the form of its acquirer's last payout with lines,
@@ -61,9 +61,15 @@ async function sourcesOf(
   merchant: MerchantSnapshot,
   payouts: readonly PayoutName[],
 ): Promise<ReadonlyMap<string, PayoutName>> {
-  const { client, mid, known, bankDays } = merchant
+  const { client, mid, known, accounts, bankDays } = merchant
   const found = await SOURCES(client, {
-    ...{ mid, known, acquirers: payouts.map(({ acquirer }) => acquirer), days: payouts.map(({ day }) => day) },
+    ...{
+      mid,
+      known,
+      accounts,
+      acquirers: payouts.map(({ acquirer }) => acquirer),
+      days: payouts.map(({ day }) => day),
+    },
     ends: payouts.map(({ day }) => startOfDay(addDays(bankDays.previousBankDay(day), 1))),
   })
   const isAlone = found.some(({ source }) => source === null)
@@ -115,27 +121,24 @@ const UNLINED = plannedQuery<PayoutName & { count: number }, Periods>(`
                            and line.at < lines_ending)) paid
    group by 1, 2`)
 
+const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
+
 /** The day of each acquirer's last line before these payouts that pays money out, otherwise of its first line. */
-const SOURCES = plannedQuery<
-  PayoutName & { source: string | null },
-  Known & { acquirers: readonly (string | null)[]; days: readonly string[]; ends: readonly Date[] }
->(`
-  select payout.acquirer, payout.day, coalesce(last.day, first.day) as source
+const SOURCES = plannedQuery<PayoutName & { source: string | null }, Sources>(`
+  select payout.acquirer, payout.day, coalesce(max(last.day), min(first.day)) as source
     from unnest(:acquirers::text[], :days::date[], :ends::timestamptz[]) as payout (acquirer, day, ending)
-    left join lateral (
-      (select day from settlement_lines line
-        where ${PAID_OUT} and line.acquirer = payout.acquirer and at < ending order by at desc limit 1)
-       union all
-      (select day from settlement_lines line
-        where ${PAID_OUT} and account is null and payout.acquirer is null and at < ending order by at desc limit 1)
-    ) last on true
-    left join lateral (
-      (select day from settlement_lines line
-        where ${PAID_OUT} and line.acquirer = payout.acquirer and last.day is null order by at limit 1)
-       union all
-      (select day from settlement_lines line
-        where ${PAID_OUT} and account is null and payout.acquirer is null and last.day is null order by at limit 1)
-    ) first on true`)
+    left join unnest(:accounts::text[]) as named (account)
+      on split_part(named.account, ':', 1) is not distinct from payout.acquirer
+    left join lateral (${dayOfLine('named.account', `${AS_KNOWN} and line.at < payout.ending`, 'desc')}) last on true
+    left join lateral (${dayOfLine('named.account', AS_KNOWN)}) first on true
+   group by payout.acquirer, payout.day`)
+
+type Sources = Known & {
+  accounts: readonly (string | null)[]
+  acquirers: readonly (string | null)[]
+  days: readonly string[]
+  ends: readonly Date[]
+}
 
 /** The merchant's first payout with lines that pay money out. */
 const FIRST_PAYOUT = query<PayoutName, Known>(`
