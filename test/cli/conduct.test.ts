@@ -22,6 +22,12 @@ describe('a command with invalid arguments exits with 2, prints its usage on std
     ['a missing flag', ['merchants', 'add', '--name', 'x'], '--vpa is required'],
     ['a flag without its value', ['merchants', 'disable', '--mid'], "Option '--mid <value>' argument missing"],
     ['a repeated flag', ['merchants', 'disable', '--mid', 'M1', '--mid', 'M2'], '--mid must be given only once'],
+    [
+      'a value that may be a flag',
+      ['merchants', 'disable', '--mid', '-M1'],
+      "Option '--mid' argument is ambiguous. Did you forget to specify the option argument for '--mid'? " +
+        "To specify an option argument starting with a dash use '--mid=-XYZ'.",
+    ],
     ['an extra argument', ['merchants', 'list', 'M1'], 'too many arguments'],
     ['a missing file argument', ['settlements', 'import'], 'FILE is required'],
     [
@@ -49,6 +55,25 @@ describe('a command with invalid arguments exits with 2, prints its usage on std
       expect(stderr.split('\nusage:\n  ops ')).toEqual([`ops: ${message}`, expect.any(String)])
     },
   )
+})
+
+describe('a negative amount', () => {
+  const command = (name: string) => COMMANDS.find((one) => one.name === name) as (typeof COMMANDS)[number]
+  const statement = ['day.csv', '--layout', 'l', '--mid', 'M1', '--month', '2026-10']
+
+  it.each([
+    ['statements import', '--closing', statement],
+    ['statements import', '--opening', statement],
+    ['settlements import', '--total', ['day.csv']],
+  ])('ops %s accepts a negative amount after %s as written', (name, flag, args) => {
+    for (const amount of ['-7765262.02', '-77,65,262.02', '-1'])
+      for (const typed of [[flag, amount], [`${flag}=${amount}`]])
+        expect(() => command(name).prepare([...args, ...typed])).not.toThrow()
+  })
+
+  it('ops rejects a negative amount after a flag without a value as an unknown option', () => {
+    expect(() => command('settlements import').prepare(['day.csv', '--dry-run', '-1'])).toThrow("Unknown option '-1'")
+  })
 })
 
 describe('a misspelled command exits with 2 and one line with the suggested command', () => {

@@ -207,14 +207,29 @@ function readArguments(args: string[], flags: Record<string, Flag>) {
   return { values, words: positionals }
 }
 
-function parse(args: string[], options: Record<string, Flag>) {
+function parse(typed: string[], options: Record<string, Flag>) {
+  const args = joinNegativeAmounts(typed, options)
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // Only the first sentence of Node.js's message is printed, because it names the flag. The other sentences suggest
-    // `--`, which does not help here.
-    throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
+    // The sentence on positional arguments is omitted, because no command accepts an argument that starts with `-`.
+    throw new UsageError((error as Error).message.replace(/\. To specify a positional.*/s, '').replaceAll('\n', ' '))
   }
+}
+
+/**
+ * Joins a flag and a negative amount after it to one argument, such as `--closing=-450.50`, because parseArgs takes the
+ * amount for a flag.
+ */
+function joinNegativeAmounts(typed: readonly string[], options: Record<string, Flag>): string[] {
+  const args: string[] = []
+  for (const arg of typed) {
+    const flag = args.at(-1) ?? ''
+    const isAmount = /^-[\d.]/.test(arg) && flag.startsWith('--') && options[flag.slice(2)]?.type === 'string'
+    if (isAmount) args.splice(-1, 1, `${flag}=${arg}`)
+    else args.push(arg)
+  }
+  return args
 }
 
 const kebabCase = (key: string) => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
