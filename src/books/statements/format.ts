@@ -81,9 +81,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
       moved.debits += 1
       moved.debited -= amount
     }
-    const references = new Set(
-      fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
-    )
+    const references = new Set(referencesIn(fieldsOf('reference'), known.references))
     const isRetained =
       amount !== 0 &&
       (day >= matchedBefore || known.amounts.has(amount) || [...references].some((one) => known.references.has(one)))
