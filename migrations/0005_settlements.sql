@@ -4,7 +4,9 @@ create table file_layouts (
   columns jsonb not null, -- Pairs of our column and the bank's.
   date_format text not null,
   statuses jsonb not null, -- The bank's terms for each of our statuses.
-  mid text -- The merchant of all rows, if the file does not contain it.
+  mid text, -- The merchant of all rows, if the file does not contain it.
+  negative_below text[] not null, -- Titles between rows, below which amounts are negative.
+  ignored_lines text[] not null -- Lines between rows, by their only text, that are skipped.
 );
 
 -- Imported settlement files. Imports run one after the other and are numbered from 1 without gaps.

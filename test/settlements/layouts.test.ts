@@ -144,6 +144,55 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     })
   })
 
+  it('settlements import --layout rejects a title between rows, unless the layout makes the amounts below it negative or ignores it', async () => {
+    const [paid, refunded, charged] = [newRrn(), newRrn(), newRrn()]
+    const columns = {
+      ...{ gross: 'Gross', amount: 'Net', fee: 'MDR' },
+      ...{ utr: 'RRN', bank_reference_number: 'UTR', initiation_date: 'Paid On' },
+    }
+    const file = `RRN,Gross,MDR,Net,UTR,Paid On
+PAYMENTS,,,,,
+${paid},100.00,2.00,98.00,B1,06-08-2026
+Chai Point,,,,,
+REFUNDS,,,,,
+${refunded},50.00,1.00,49.00,B1,06-08-2026
+Refunds / Chargebacks,2,0.00,0.00,,
+${charged},20.00,0.00,20.00,B1,06-08-2026
+`
+    const flags = ['--date', 'dd-mm-yyyy', '--status', 'SUCCESS', '--mid', mid]
+    const title = (text: string) =>
+      `"${text}" is the only text of a line between rows, and may be the title of the rows below: add --negative-below "${text}" to the layout if their amounts are deducted, otherwise --ignore-line "${text}"`
+    expect(await imported(await newLayout(columns, ...flags), file)).toEqual({
+      code: 1,
+      stderr: `ops: 2 invalid lines, nothing was imported; line 4: ${title('Chai Point')}; line 7: ${title('Refunds / Chargebacks')}\n`,
+    })
+    const below = ['refunds', 'Refunds / Chargebacks'].flatMap((text) => ['--negative-below', text])
+    const layout = await newLayout(columns, ...flags, ...below, '--ignore-line', 'Chai Point')
+    expect(await imported(layout, file)).toMatchObject({ inserted: 3, amount: '29.00' })
+    expect(await stored(paid)).toMatchObject({ amount: '98.00', fee: '2.00' })
+    expect(await stored(refunded)).toMatchObject({ amount: '-49.00', fee: '-1.00' })
+    expect(await stored(charged)).toMatchObject({ amount: '-20.00', fee: '0.00' })
+    expect(JSON.parse((await ops(['settlements', 'layout', 'list', '--json'])).stdout)).toContainEqual(
+      expect.objectContaining({
+        name: layout,
+        negativeBelow: ['refunds', 'Refunds / Chargebacks'],
+        ignoredLines: ['Chai Point'],
+      }),
+    )
+  })
+
+  it('settlements import --layout rejects credits marked with Cr beside bare amounts', async () => {
+    const { fee, tax, status, ...columns } = ACQUIRER
+    const layout = await newLayout(columns, '--date', 'dd-mm-yyyy', '--status', 'SUCCESS', '--mid', mid)
+    const row = (amount: string) => `${newRrn()},B1,${amount},06-08-2026`
+    const file = ['UPI RRN,Settlement UTR,Net Amount,Settled On', row('98.00 Cr'), row('5.00-'), row('50.00'), ''].join(
+      '\n',
+    )
+    expect((await imported(layout, file)).stderr).toBe(
+      'ops: 1 invalid line, nothing was imported; line 4: Net Amount (amount): the amount has no Cr, unlike that of line 2, so it may be a debit: get a file that marks every amount, or with debits in a column of their own\n',
+    )
+  })
+
   it('settlements import --layout rejects a file that contains a layout column twice, unless the layout numbers the column', async () => {
     const rrn = newRrn()
     const file = `Net Amount,UPI RRN,Settlement UTR,MDR,GST,Net Amount,Settled On,Status\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`
@@ -245,6 +294,7 @@ describe('settlements layout', () => {
     expect(listed).toContainEqual({
       ...{ name: layout, date: 'dd-mm-yyyy', mid, columns: Object.entries(ACQUIRER) },
       statuses: { SUCCESS: ['Success', 'Settled'], FAILED: ['Failed'] },
+      ...{ negativeBelow: [], ignoredLines: [] },
     })
     expect(await ops(['settlements', 'layout', 'remove', '--name', layout])).toMatchObject({ code: 0 })
     expect((await ops(['settlements', 'layout', 'remove', '--name', layout])).stderr).toMatch(
@@ -293,6 +343,22 @@ describe('settlements layout', () => {
     ],
     ['an unknown status', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
     ['IGNORED without words', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
+    [
+      '--negative-below together with a sign column',
+      [...['amount', 'sign'].flatMap((ours) => ['--column', `${ours}=X`]), '--negative-below', 'Refunds'],
+      /--negative-below is only for settlement files and bank statements with amount and without sign/,
+    ],
+    [
+      '--negative-below for payments',
+      [...['amount', 'paid_at'].flatMap((ours) => ['--column', `${ours}=X`]), '--negative-below', 'Refunds'],
+      /--negative-below is only for settlement files and bank statements/,
+    ],
+    [
+      'one text for both --negative-below and --ignore-line',
+      ['--column', 'amount=X', '--negative-below', 'Refunds', '--ignore-line', 'refunds'],
+      /--negative-below and --ignore-line must have different texts/,
+    ],
+    ['an empty text for --ignore-line', ['--column', 'amount=X', '--ignore-line', ' '], /--ignore-line must be text/],
   ])('settlements layout add rejects %s', async (_, flags, text) => {
     const date = flags[0] === '--date' ? [] : ['--date', 'dd/mm/yyyy']
     const { code, stderr } = await ops(['settlements', 'layout', 'add', '--name', 'x', ...date, ...flags])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createBalanceChain } from '../../src/books/statements/balance-chain.ts'
 
 /** A statement line: its day, its amount and the balance after it. */
-type Line = { day: string; amount: number; balance: number }
+type Line = { day: string; amount: number; balance: number; isBare?: boolean }
 
 function read(lines: readonly Line[], seen = {}) {
   const chain = createBalanceChain()
@@ -138,6 +138,29 @@ describe('the chain of balances', () => {
       { line: 4, text: expect.stringMatching(/a line is missing/) },
     ])
   })
+
+  it.each([
+    ['oldest', false],
+    ['newest', true],
+  ])(
+    'the balance chain does not prove the sign of the oldest amount in a file that marks only other amounts, with the %s line first',
+    (_, isReversed) => {
+      const [first, second] = statement([[120], [350, -50]]) as [Line[], Line[]]
+      const opened = (lines: Line[], seen = {}) => {
+        const chain = createBalanceChain()
+        for (const [at, line] of (isReversed ? lines.toReversed() : lines).entries()) chain.add(at + 2, line)
+        chain.doubtSigns({ line: 3, text: 'has no Cr' })
+        return chain.end(seen)
+      }
+      const bare = first.map((line) => ({ ...line, isBare: true }))
+      const oldest = isReversed ? 4 : 2
+      expect(opened([...bare, ...second])).toEqual({
+        errors: [{ line: oldest, text: expect.stringMatching(/no earlier balance proves .* add --opening/) }],
+      })
+      expect(opened([...bare, ...second], { opening: 0 }).proved).toMatchObject({ opening: 0, closing: 420 })
+      expect(opened([...first, ...second.map((line) => ({ ...line, isBare: true }))]).errors).toEqual([])
+    },
+  )
 
   it('the balance chain reads 200,000 lines of one day in file order', () => {
     const [lines] = statement([Array.from({ length: 200_000 }, (_, at) => (at % 7) - 3)])

@@ -30,7 +30,9 @@ describe('statement files', () => {
       const layout = `f${Object.keys(FILES).indexOf(name)}`
       const columns = (one.columns ?? USUAL).flatMap((column) => ['--column', column])
       const date = ['--date', one.date ?? 'dd/mm/yyyy']
-      const added = await runOps(url, ['settlements', 'layout', 'add', '--name', layout, ...date, ...columns])
+      const added = await runOps(url, [
+        ...['settlements', 'layout', 'add', '--name', layout, ...date, ...columns, ...(one.flags ?? [])],
+      ])
       expect(added).toMatchObject({ code: 0, stderr: '' })
       const { mid } = await newMerchant(db)
       const args = ['--layout', layout, '--mid', mid, '--from', '2026-11-16', '--to', '2026-11-20', ...(one.args ?? [])]
@@ -39,9 +41,11 @@ describe('statement files', () => {
       const before = await countStored()
       const { code, stdout, stderr } = await runOps(url, ['statements', 'import', '-', ...args], one.file)
       if ('rejected' in one) {
-        const bad = one.rejected.startsWith('line ') ? '1 invalid line, nothing was imported; ' : ''
+        const invalid = one.rejected.split(/; (?=line )/).filter((text) => text.startsWith('line '))
+        const lines = `invalid line${invalid.length === 1 ? '' : 's'}, nothing was imported`
+        const bad = invalid.length > 0 ? `${invalid.length} ${lines}; ` : ''
         expect({ code, stderr }).toEqual({ code: 1, stderr: `ops: ${bad}${one.rejected}\n` })
-        expect(faults.slice(1)).toEqual(bad ? [one.rejected] : [])
+        expect(faults.slice(1)).toEqual(invalid)
         expect(await countStored()).toEqual(before)
         return
       }

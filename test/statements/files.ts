@@ -6,6 +6,8 @@ export type StatementFile = {
   /** Layout columns such as `day=Date`; by default those of `USUAL`. */
   columns?: string[]
   date?: string
+  /** Additional flags of the layout. */
+  flags?: string[]
   args?: string[]
   file: string
 } & ({ read: [number, number, number, string][]; covers: string } | { rejected: string })
@@ -19,6 +21,11 @@ const MISSING =
   'the balance does not follow from the line before: a line is missing, duplicated or changed; download the file from the bank again'
 const BETWEEN =
   'is between rows and has an amount, but is not a row of the table: correct its day, or delete the line if it is a total'
+const MARKED = ['day=Date', 'reference=Ref', 'amount=Amount']
+const unmarked = (marked: number) =>
+  `Amount (amount): the amount has no Cr, unlike that of line ${marked}, so it may be a debit: get a file that marks every amount, or with debits in a column of their own`
+const mayBeTitle = (text: string) =>
+  `${JSON.stringify(text)} is the only text of a line between rows, and may be the title of the rows below: add --negative-below ${JSON.stringify(text)} to the layout if their amounts are deducted, otherwise --ignore-line ${JSON.stringify(text)}`
 const twoFiles = (end: number) =>
   `is a row below the table, which ends in line ${end}. If the file contains two tables, import them as two files.`
 
@@ -307,6 +314,154 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
 `,
     read: THREE,
     covers: 'no day',
+  },
+  'credits marked with Cr beside bare debits, without balances': {
+    columns: MARKED,
+    file: `Date,Narration,Ref,Amount
+18/11/2026,NEFT CR-ACQUIRER,YESIG63220270133,350.00Cr
+19/11/2026,RENT,,120.00
+19/11/2026,NEFT CR-ACQUIRER,YESIG63230270199,190.28Cr
+`,
+    rejected: `line 3: ${unmarked(2)}`,
+  },
+  'a bare debit before the first credit marked with Cr': {
+    columns: MARKED,
+    file: `Date,Narration,Ref,Amount
+18/11/2026,RENT,,120.00
+19/11/2026,NEFT CR-ACQUIRER,YESIG63220270133,"₹ 1,350.00 (Cr)"
+`,
+    rejected:
+      'line 3: Amount (amount): the amount has Cr, unlike that of line 2, which may be a debit: get a file that marks every amount, or with debits in a column of their own',
+  },
+  'credits marked with Cr beside bare debits, contradicted by the balances': {
+    columns: [...MARKED, 'balance=Balance'],
+    file: `Date,Ref,Amount,Balance
+18/11/2026,YESIG63220270133,350.00Cr,"10,350.00"
+19/11/2026,RENT,120.00,"10,230.00"
+19/11/2026,YESIG63230270199,190.28Cr,"10,420.28"
+`,
+    rejected: `line 3: ${unmarked(2)}`,
+  },
+  'credits with and without Cr, proven by the balances': {
+    columns: [...MARKED, 'balance=Balance'],
+    file: `Date,Ref,Amount,Balance
+18/11/2026,YESIG63220270133,350.00Cr,"10,350.00"
+19/11/2026,632312345678,120.00 Dr,"10,230.00"
+19/11/2026,YESIG63230270199,190.28,"10,420.28"
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'a bare amount in the oldest line, whose sign the balances do not prove': {
+    columns: [...MARKED, 'balance=Balance'],
+    file: `Date,Ref,Amount,Balance
+19/11/2026,YESIG63230270199,190.28Cr,"10,420.28"
+19/11/2026,YESIG63220270133,350.00Cr,"10,230.00"
+18/11/2026,RENT,120.00,"9,880.00"
+`,
+    rejected:
+      'line 4: the amount has no Cr, unlike others, and no earlier balance proves that it is a credit: add --opening with the balance before it to the import',
+  },
+  'bare credits beside debits marked with Dr or a minus': {
+    columns: MARKED,
+    file: `Date,Ref,Amount
+18/11/2026,YESIG63220270133,350.00
+19/11/2026,632312345678,120.00 Dr
+19/11/2026,YESIG63230270199,190.28
+20/11/2026,RENT,-50.00
+`,
+    read: [...THREE, [5, 20, -5000, '']],
+    covers: 'no day',
+  },
+  'credits marked with Cr beside debits with a minus and empty amounts': {
+    columns: MARKED,
+    file: `Date,Ref,Amount
+18/11/2026,YESIG63220270133,350.00 Cr
+18/11/2026,RATE OF INTEREST,0.00
+19/11/2026,632312345678,-120.00
+19/11/2026,YESIG63230270199,190.28 Cr
+`,
+    read: at(2, 4, 5),
+    covers: 'no day',
+  },
+  'a title between rows, without balances': {
+    columns: UNPROVED,
+    file: `Date,Narration,Debit,Credit
+18/11/2026,NEFT IN,,350.00
+REVERSALS,,,
+19/11/2026,NEFT IN,,190.28
+Failed  credits,-,NA,0.00
+19/11/2026,NEFT IN,,10.00
+`,
+    rejected: `line 3: ${mayBeTitle('REVERSALS')}; line 5: ${mayBeTitle('Failed  credits')}`,
+  },
+  'a title between rows, a missing line elsewhere': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+CHAI POINT,,,,
+19/11/2026,TEA,120.00,,"10,230.00"
+CHAI POINT,,,,
+20/11/2026,RENT,5000.00,,"5,420.28"
+`,
+    rejected: `line 6: ${MISSING}`,
+  },
+  'a title between rows, and a line without its balance': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+CHAI POINT,,,,
+19/11/2026,TEA,120.00,,
+`,
+    rejected: `line 3: ${mayBeTitle('CHAI POINT')}`,
+  },
+  'titles between rows that the layout ignores or makes negative': {
+    columns: ['day=Date', 'reference=Narration', 'amount=Amount'],
+    flags: ['--ignore-line', 'Chai Point', '--negative-below', 'WITHDRAWALS', '--negative-below', 'Charges'],
+    file: `Date,Narration,Amount
+18/11/2026,NEFT-YESIG63220270133,350.00
+CHAI  POINT,,
+Date,Narration,Amount
+19/11/2026,NEFT-YESIG63230270199,190.28
+Withdrawals,,0.00
+19/11/2026,IMPS-632312345678,120.00
+Page 2,,
+Total,,
+charges,,
+20/11/2026,CARD,"₹ 5.00"
+20/11/2026,CARD,0.00
+`,
+    read: [
+      [2, 18, 35000, 'YESIG63220270133'],
+      [5, 19, 19028, 'YESIG63230270199'],
+      [7, 19, -12000, '632312345678'],
+      [11, 20, -500, ''],
+    ],
+    covers: 'no day',
+  },
+  'signed amounts below a title that makes amounts negative': {
+    columns: ['day=Date', 'reference=Narration', 'amount=Amount'],
+    flags: ['--negative-below', 'WITHDRAWALS'],
+    file: `Date,Narration,Amount
+WITHDRAWALS,,
+19/11/2026,REVERSAL,-120.00
+19/11/2026,REVERSAL,120.00 Cr
+`,
+    rejected: [2, 3]
+      .map(
+        (above) =>
+          `line ${above + 1}: Amount (amount) must have no sign below a line that --negative-below names: remove --negative-below from the layout if the file signs its amounts`,
+      )
+      .join('; '),
+  },
+  'an ignored title below one that makes amounts negative': {
+    columns: ['day=Date', 'reference=Narration', 'amount=Amount'],
+    flags: ['--negative-below', 'WITHDRAWALS', '--ignore-line', 'DEPOSITS'],
+    file: `Date,Narration,Amount
+WITHDRAWALS,,
+DEPOSITS,,
+19/11/2026,NEFT IN,120.00
+`,
+    rejected:
+      'line 3: "DEPOSITS" is below "WITHDRAWALS", so the amounts below it may be negative or not: import the lines from here on as a file of their own',
   },
   'mobile numbers and UPI IDs of customers': {
     columns: ['day=Date', 'reference=Narration', 'credit=Credit', 'debit=Debit', 'balance=Balance'],

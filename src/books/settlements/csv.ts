@@ -103,12 +103,12 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
   const statusAt = pairs.findIndex(([ours]) => ours === 'status')
   let zeros = 0
 
-  function check(fields: readonly string[], line: number) {
+  function check(fields: readonly string[], line: number, isNegative: boolean) {
     if (readers?.status(fields[statusAt] ?? '') === IGNORED) return { value: '' }
     const fieldsOf = (name: string) => placesOf.get(name)?.map((at) => fields[at] as string) ?? []
     const errors: string[] = []
     const isNamed = NAMING_COLUMNS.some((name) => fieldsOf(name).some((field) => !isNothing(field)))
-    const moved = money?.read(fieldsOf, line)
+    const moved = money?.read(fieldsOf, line, isNegative)
     if (moved?.errors) errors.push(...moved.errors)
     const copied = columns.map(({ name, read, rule, optional, called, at }) => {
       if (moved && isMoney(name)) return String(moved.value?.[name] ?? NULL)
@@ -150,7 +150,10 @@ const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as read
 const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
 
 /** Describes how to distinguish the rows in the bank's own file from headings and totals. */
-function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {
+function bankForm(
+  { columns, negativeBelow, ignoredLines }: Layout,
+  { isLikeDay, rules, status }: FieldReaders,
+): BankForm {
   const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
   const [[day = -1], [stated], references] = [
     placesOf('initiation_date'),
@@ -172,6 +175,8 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
       references.some((at) => /\p{L}|\d{6}/u.test(fields[at] ?? '')) &&
       amounts.some((at) => isAmount(fields[at] ?? '')),
     day: { at: day, rule: `${columns[day]?.[1]} (initiation_date) ${rules.day}` },
+    negativeBelow,
+    ignoredLines,
   }
 }
 

@@ -32,14 +32,14 @@ export type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | und
  * than two decimals: the fee is rounded, and if the row states a gross amount, the tax is what remains of the gross
  * amount after amount and fee. `counts.rounded` is the number of rounded rows.
  */
-export function rowMoneyReader({ columns }: Layout) {
+export function rowMoneyReader({ columns, negativeBelow }: Layout) {
   const readAmount = amountReader(columns)
   const names = new Map(
     SUMMED_COLUMNS.map((name) => [name, columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))]),
   )
   const namesOf = (name: string) => names.get(name) as string[]
   const called = (name: string) => `${namesOf(name).map(withoutMinus).join(' + ')} (${name})`
-  const hasSigns = columns.some(([ours]) => ['sign', 'debit'].includes(ours))
+  const hasSigns = negativeBelow.length > 0 || columns.some(([ours]) => ['sign', 'debit'].includes(ours))
   const amountColumns = columns.filter(([ours]) => ['credit', 'debit', 'amount'].includes(ours))
   const amountCalled = `${amountColumns.map(([, theirs]) => withoutMinus(theirs)).join(' + ')} (amount)`
   const counts = { rounded: 0 }
@@ -47,13 +47,15 @@ export function rowMoneyReader({ columns }: Layout) {
   function read(
     fieldsOf: FieldsOf,
     line: number,
+    isNegative: boolean,
   ): { value: RowMoney; errors?: never } | { value?: never; errors: string[] } {
     const errors: string[] = []
     const addAmount = (read: RowAmount, say: (error: string) => string) => {
       if (read.error) errors.push(say(read.error))
       return read.units
     }
-    const row = readAmount(fieldsOf, line)
+    const row = readAmount(fieldsOf, line, isNegative)
+    if (row.doubt) errors.push(row.doubt)
     const total = addAmount(row, (error) =>
       hasSigns || error.endsWith(LARGE_RULE) ? error : `${amountCalled} ${RUPEES_RULE}`,
     )

@@ -17,8 +17,11 @@ export function createBalanceChain() {
   // Also tries sign -1, because some bank exports swap the names of the debit and credit columns.
   const readings = [true, false].flatMap((oldestFirst) => [1, -1].map((sign) => newReading(oldestFirst, sign)))
   const doubts: Doubt[] = []
+  const looseDoubts: Doubt[] = []
+  let signDoubt: LineError | undefined
   let first: Entry | undefined
   let last: Entry | undefined
+  let ofFirstDay: readonly Entry[] = []
   let ofDay: Entry[] = []
   let isWhole = true
 
@@ -38,30 +41,46 @@ export function createBalanceChain() {
       if (reading.chain === undefined)
         reading.broken = { line: (off ?? from).line, after: last?.line ?? 0, to: until.line }
     }
+    if (last === undefined) ofFirstDay = lines
     last = until
     ofDay = []
+  }
+
+  /**
+   * Returns the error for an amount of the oldest day whose sign is doubtful, because no balance before the amount is
+   * known.
+   */
+  function errorOfOldest(lines: readonly Entry[], { opening }: Balances): LineError[] {
+    const oldest = lines.find(({ amount, balance, isBare }) => isBare && balance - amount === opening)
+    return oldest ? [{ line: oldest.line, text: UNPROVED_SIGN }] : []
   }
 
   return {
     /** `balance` is undefined if the bank omits the balance. */
     add(
       line: number,
-      { day, amount, balance }: Omit<Entry, 'line' | 'balance'> & { balance: Paise | undefined },
+      { day, amount, balance, isBare }: Omit<Entry, 'line' | 'balance'> & { balance: Paise | undefined },
     ): void {
       if (balance === undefined) isWhole = false
       if (balance === undefined || !isWhole) return
       if (ofDay[0]?.day !== day || ofDay.length === MOST_LINES_IN_ANY_ORDER) closeDay()
-      const entry = { line, day, amount, balance }
+      const entry = { line, day, amount, balance, isBare }
       first ??= entry
       ofDay.push(entry)
     },
 
     /**
-     * Records a possible error above line `above`. The error is reported only if the balances do not prove that the
-     * file is complete.
+     * Records a possible error. The error is reported only if the balances do not prove that the file is complete: if
+     * they break at the line `above`, or if they cannot be checked.
      */
     doubt(doubt: Doubt): void {
-      if (doubts.length < DOUBTS_STORED) doubts.push(doubt)
+      const alike = doubt.above === undefined ? looseDoubts : doubts
+      if (alike.length < DOUBTS_STORED) alike.push(doubt)
+    },
+
+    /** Records that the file marks some amounts as credits, and others not. The balances must prove the signs. */
+    doubtSigns(error: LineError): void {
+      signDoubt ??= error
     },
 
     /**
@@ -70,8 +89,11 @@ export function createBalanceChain() {
      * balances that the operator entered, which decide between several possible readings.
      */
     end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { errors: LineError[]; proved?: Proved } {
+      const lines = ofDay
       closeDay()
-      if (!isWhole || first === undefined || last === undefined) return { errors: doubts.map(errorOf) }
+      const ofSigns = signDoubt ? [signDoubt] : []
+      if (!isWhole || first === undefined || last === undefined)
+        return { errors: [...doubts, ...looseDoubts, ...ofSigns].map(errorOf) }
       const isReversed = first.day > last.day
       const whole = readings
         .flatMap((reading) => (reading.chain ? [{ ...reading, ...endsOf(reading, reading.chain) }] : []))
@@ -80,13 +102,16 @@ export function createBalanceChain() {
       if (whole?.sign === 1) {
         const [oldest, newest] = whole.oldestFirst ? [first, last] : [last, first]
         const { opening, closing } = whole
+        const ofOldest =
+          signDoubt && seen.opening === undefined ? errorOfOldest(whole.oldestFirst ? ofFirstDay : lines, whole) : []
+        if (ofOldest.length > 0) return { errors: ofOldest }
         return { errors: [], proved: { opening, closing, oldestDay: oldest.day, newestDay: newest.day } }
       }
       const { line, after, to } = readings
         .flatMap(({ broken, sign }) => (broken && sign === 1 ? [broken] : []))
         .sort((a, b) => b.line - a.line)[0] ?? { line: first.line, after: 0, to: 0 }
       if (whole) return { errors: [{ line, text: EXCHANGED }] }
-      const near = doubts.filter(({ above }) => after < above && above <= to).map(errorOf)
+      const near = [...ofSigns, ...doubts.filter(({ above = 0 }) => after < above && above <= to)].map(errorOf)
       return { errors: near.length > 0 ? near : [{ line, text: MISSING }] }
 
       function rank({ oldestFirst, isAsWritten, opening, closing }: Reading & Balances): number {
@@ -108,8 +133,9 @@ export function createBalanceChain() {
   }
 }
 
-type Entry = { line: number; day: string; amount: Paise; balance: Paise }
-type Doubt = LineError & { above: number }
+/** A line. `isBare` is true if the file states no sign for the amount. */
+type Entry = { line: number; day: string; amount: Paise; balance: Paise; isBare?: boolean | undefined }
+type Doubt = LineError & { above?: number }
 /** The balance before the oldest line and the balance after the newest line. */
 type Balances = { opening: Paise; closing: Paise }
 export type Proved = Balances & { oldestDay: string; newestDay: string }
@@ -196,5 +222,7 @@ function follows(above: Entry | undefined, below: Entry, { oldestFirst, sign }: 
 const errorOf = ({ line, text }: Doubt): LineError => ({ line, text })
 
 const EXCHANGED = 'the balances show that debit and credit are swapped: swap them in the layout'
+const UNPROVED_SIGN =
+  'the amount has no Cr, unlike others, and no earlier balance proves that it is a credit: add --opening with the balance before it to the import'
 const MISSING =
   'the balance does not follow from the line before: a line is missing, duplicated or changed; download the file from the bank again'

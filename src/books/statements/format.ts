@@ -45,7 +45,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
   const readAmount = amountReader(layout.columns)
   const amountsAt = ours.flatMap((name, at) => (['credit', 'debit', 'amount'].includes(name) ? [at] : []))
 
-  function check(fields: readonly string[], line: number) {
+  function check(fields: readonly string[], line: number, isNegative: boolean) {
     const fieldOf = (name: string) => fields[ours.indexOf(name)] ?? ''
     const day = readers.day(fieldOf('day'))
     const fieldsOf = (name: string) => ours.flatMap((one, at) => (one === name ? [fields[at] as string] : []))
@@ -60,19 +60,21 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
       })
       return { value: '' }
     }
-    const { units = NO_UNITS, error } = readAmount(fieldsOf, line)
+    const { units = NO_UNITS, isBare, doubt, error } = readAmount(fieldsOf, line, isNegative)
     const amount = exactPaise(units)
     const errors: string[] = []
     if (day === undefined) errors.push(`${called('day')} ${readers.rules.day}`)
     else if (day < from || day > to) errors.push(`${called('day')} must be from ${from} to ${to}`)
     if (error) errors.push(error)
+    else if (doubt && !balances) errors.push(doubt)
     else if (amount === undefined) errors.push(`${amounts} ${RUPEES_RULE}`)
     else if (isTooLarge(amount)) errors.push(`${amounts} ${LARGE_RULE}`)
     if (balance === undefined && written !== '') errors.push(`${called('balance')} ${RUPEES_RULE}`)
     if (isTooLarge(balance ?? 0)) errors.push(`${called('balance')} ${LARGE_RULE}`)
     if (day === undefined || amount === undefined || errors.length > 0) return { errors }
     // A line without amount and balance moves no money, so it is not part of the balance chain.
-    if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
+    if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance, isBare })
+    if (doubt) balances?.doubtSigns({ line, text: doubt })
     if (amount > 0) {
       moved.credits += 1
       moved.credited += amount
@@ -97,6 +99,8 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
       fields.some((field, at) => ours[at] === 'reference' && /\p{L}|\d{6}/u.test(field)) &&
       amountsAt.some((at) => isAmount(fields[at] ?? '')),
     day: { at: dayAt, rule: `${called('day')} ${readers.rules.day}` },
+    negativeBelow: layout.negativeBelow,
+    ignoredLines: layout.ignoredLines,
     doubt: balances?.doubt,
   }
   const format: CsvFormat = { columns: names, required: [], check, bank }

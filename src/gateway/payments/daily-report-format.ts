@@ -95,6 +95,8 @@ export function dailyReport(layout?: Layout): CsvFormat {
           PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
           isAmount(fields[at('amount')] ?? ''),
         day: { at: at('paid_at'), rule: `${called('paid_at')} ${readers.rules.time}` },
+        negativeBelow: layout.negativeBelow,
+        ignoredLines: layout.ignoredLines,
       },
     }),
   }

@@ -4,6 +4,7 @@ import { SUMMED_COLUMNS } from '../../books/settlements/row-money.ts'
 import { dailyReport } from '../../gateway/payments/daily-report-format.ts'
 import { FINAL_STATUSES } from '../../gateway/payments/outcome.ts'
 import { DATE_FORM_RULE, timeReader } from '../../platform/csv/days.ts'
+import { isOneOf } from '../../platform/csv/header.ts'
 import {
   IGNORED,
   isOfPayments,
@@ -12,7 +13,7 @@ import {
   PAYMENT_COLUMNS,
   STATEMENT_COLUMNS,
 } from '../../platform/csv/layouts.ts'
-import { errorText, identifier } from '../../platform/fields.ts'
+import { errorText, identifier, text } from '../../platform/fields.ts'
 
 export const OURS = [
   ...new Set<string>([...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS]),
@@ -36,6 +37,9 @@ const pair = (ours: readonly string[], rule: string, errorOf: (typed: [string, s
     .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
     .refine(([name]) => ours.includes(name), { error: ({ input }) => errorOf(input as [string, string]) })
 
+/** The only text of a line in the file. */
+const lineText = z.string().trim().pipe(text(255))
+
 /** The flags that describe a layout. */
 export const LayoutFields = z
   .object({
@@ -54,6 +58,8 @@ export const LayoutFields = z
       )
       .default([]),
     mid: identifier.optional(),
+    negativeBelow: z.array(lineText).default([]),
+    ignoreLine: z.array(lineText).default([]),
   })
   .superRefine((fields, context) => {
     const message = errorOf(toLayout(fields))
@@ -66,10 +72,13 @@ type Fields = {
   date: string
   status: [string, string][]
   mid?: string | undefined
+  negativeBelow: string[]
+  ignoreLine: string[]
 }
 
-export const toLayout = ({ name, column: columns, date, status, mid }: Fields): Layout => ({
+export const toLayout = ({ name, column: columns, date, status, mid, ...lines }: Fields): Layout => ({
   ...{ name, columns, date, mid: mid ?? null },
+  ...{ negativeBelow: lines.negativeBelow, ignoredLines: lines.ignoreLine },
   statuses: Object.fromEntries(status.map(([ours, words]) => [ours, words === '' ? [] : words.split(/ *, */)])),
 })
 
@@ -97,6 +106,11 @@ function errorOf(layout: Layout): string | undefined {
   const hasTwo = ours.includes('credit') || ours.includes('debit')
   if (hasTwo && (ours.includes('amount') || ours.includes('sign')))
     return '--column credit and debit replace amount and sign: give either credit and debit, or amount with an optional sign'
+  const { negativeBelow, ignoredLines } = layout
+  if (negativeBelow.length > 0 && (files === 'payments' || !ours.includes('amount') || ours.includes('sign')))
+    return '--negative-below is only for settlement files and bank statements with amount and without sign'
+  if (negativeBelow.some((text) => isOneOf(ignoredLines, text)))
+    return '--negative-below and --ignore-line must have different texts'
   // A status without values applies to every row.
   const hasStatus = Object.values(layout.statuses).some((words) => words?.length === 0)
   const given = [...ours, ...(layout.mid === null ? [] : ['mid']), ...(hasStatus ? ['status'] : [])]

@@ -21,7 +21,8 @@ const ROWS_SHOWN = 5
 
 export const layoutCommands = [
   atomicCommand('settlements layout add', 'Add a layout for bank or acquirer files', {
-    usage: '--name LAYOUT --column COLUMN=NAME … --date FORMAT [--status STATUS[=VALUE,…] …] [--mid MID]',
+    usage:
+      '--name LAYOUT --column COLUMN=NAME … --date FORMAT [--status STATUS[=VALUE,…] …] [--mid MID] [--negative-below TEXT …] [--ignore-line TEXT …]',
     note: `COLUMN is one of ${OURS.join(', ')}. The column day makes it a layout of bank statements, the column paid_at of daily transaction reports.`,
     schema: LayoutFields,
     async run(fields, { client }) {
@@ -37,7 +38,7 @@ export const layoutCommands = [
 
   command('settlements layout list', 'List file layouts', {
     async run(_, { db }) {
-      const columns = 'name, of, columns, date, statuses, mid'
+      const columns = 'name, of, columns, date, statuses, mid, negativeBelow, ignoredLines'
       return table(columns, await createLayouts(db).list(), { empty: 'No layouts.', cells: toShown })
     },
   }),

@@ -120,8 +120,13 @@ export function readPaise(written: string): Paise | undefined {
   return units && exactPaise(units)
 }
 
-/** A row's amount, or the error in the amount. `units` is undefined if the row has no amount. */
-export type RowAmount = { units: Units | undefined; error?: never } | { units?: never; error: string }
+/**
+ * A row's amount, or the error in the amount. `units` is undefined if the row has no amount. `isBare` is true if the file
+ * states no sign for the amount. `doubt` is an error unless balances prove the signs of the file.
+ */
+export type RowAmount =
+  | { units: Units | undefined; isBare?: boolean; doubt?: string; error?: never }
+  | { units?: never; isBare?: never; doubt?: never; error: string }
 
 /** Returns the fields in a row that belong to one of the service's column names. */
 export type FieldsOf = (name: string) => readonly string[]
@@ -129,7 +134,8 @@ export type FieldsOf = (name: string) => readonly string[]
 /**
  * Returns a parser for the amounts of one file, by the service's `columns` and the file's own names for these columns.
  * A row has either `credit` and `debit`, one of which is 0 or empty, or one or more `amount` columns, which are summed,
- * with an optional `sign` column. A debit may have a minus sign if all debits in the file have a minus sign.
+ * with an optional `sign` column. A debit may have a minus sign if all debits in the file have a minus sign. The
+ * amounts of rows below a title of the layout's `negativeBelow` are negative.
  */
 export function amountReader(columns: readonly (readonly [string, string])[]) {
   const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))
@@ -144,7 +150,11 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
   const LARGE = { error: `${called.join(' and ')} ${LARGE_RULE}` }
   const WRONG = { error: `${called.join(' and ')} ${rule}` }
   const AMBIGUOUS = { error: `${called.join(' and ')} must not have three decimals: 1.450 may be 1,450.00 or 1.45` }
+  const SIGNED = {
+    error: `${called.join(' and ')} must have no sign below a line that --negative-below names: remove --negative-below from the layout if the file signs its amounts`,
+  }
   let debits: { areNegative: boolean; line: number } | undefined
+  const marks = amounts.map(() => markReader())
 
   const errorOf = (...sums: RowAmount[]) => (sums.some(({ error }) => error === LARGE_RULE) ? LARGE : WRONG)
 
@@ -161,7 +171,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     }
   }
 
-  return (fieldsOf: FieldsOf, line: number): RowAmount => {
+  return (fieldsOf: FieldsOf, line: number, isNegative = false): RowAmount => {
     // A sum of several columns may include fees, which may have three decimals.
     const isSum = [credits, debitNames, amounts].some((names) => names.length > 1)
     if (!isSum && ['credit', 'debit', 'amount'].some((name) => fieldsOf(name).some(isLikeThousands))) return AMBIGUOUS
@@ -178,12 +188,53 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     const [sign] = fieldsOf('sign')
     // A line without an amount needs no sign, because such a line may show only the balance.
     if (sum.error) return errorOf(sum)
-    if (sign === undefined || sum.units === undefined || isZero(sum.units)) return sum
+    if (sum.units === undefined || isZero(sum.units)) return sum
+    if (isNegative) {
+      const isSigned = sum.units.paise < 0 || fieldsOf('amount').some((field) => markOf(field) === 'Cr')
+      return isSigned ? SIGNED : { units: negated(sum.units) }
+    }
+    if (sign === undefined) {
+      const found = fieldsOf('amount').map((field, at) => marks[at]?.(field, line))
+      const doubt = found.find((one) => one?.doubt)?.doubt
+      return {
+        ...sum,
+        isBare: found.some((one) => one?.isBare),
+        ...(doubt && { doubt: `${called.join(' and ')}: ${doubt}` }),
+      }
+    }
     // An amount with both a minus sign and DR may be a reversed debit, so the sign is uncertain and the row is
     // rejected.
     if (sum.units.paise < 0) return WRONG
     if (CREDIT.test(sign)) return sum
     return DEBIT.test(sign) ? { units: negated(sum.units) } : WRONG
+  }
+}
+
+/** Returns the mark of an amount as a credit, or that it has no sign; undefined for other signs and for 0. */
+function markOf(field: string): 'Cr' | 'none' | undefined {
+  if (!/[1-9]/.test(field)) return undefined
+  if (/c/i.test(field)) return 'Cr'
+  return /[-+(−–—]|d/i.test(field.replace('/-', '')) ? undefined : 'none'
+}
+
+/**
+ * Returns a reader of the marks in one column of amounts. If credits are marked with Cr, an amount without a sign may be
+ * a debit, which the reader doubts once for the file.
+ */
+function markReader() {
+  const first: { [Mark in 'Cr' | 'none']?: number } = {}
+  let isDoubted = false
+  return (field: string, line: number): { isBare: boolean; doubt?: string } => {
+    const mark = markOf(field)
+    const isBare = mark === 'none'
+    if (mark === undefined || isDoubted) return { isBare }
+    first[mark] ??= line
+    isDoubted = first.Cr !== undefined && first.none !== undefined
+    if (!isDoubted) return { isBare }
+    const doubt = isBare
+      ? `the amount has no Cr, unlike that of line ${first.Cr}, so it may be a debit`
+      : `the amount has Cr, unlike that of line ${first.none}, which may be a debit`
+    return { isBare, doubt: `${doubt}: get a file that marks every amount, or with debits in a column of their own` }
   }
 }
 

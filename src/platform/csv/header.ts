@@ -1,4 +1,5 @@
 import { counted } from '../money.ts'
+import { isNothing, readUnits } from './amounts.ts'
 
 /** Parses the header of a file's table, which names its columns, in the service's own format or in a bank's. */
 
@@ -23,10 +24,10 @@ export type CsvFormat = {
   required: readonly (readonly string[])[]
   /**
    * Checks the `fields` of the record in this line. The fields are in the order of `columns`, and empty if the file
-   * lacks the column. Returns the record in the text format of COPY, without the line number; an empty text is not
-   * stored.
+   * lacks the column. `isNegative` is true below a title that makes amounts negative. Returns the record in the text format
+   * of COPY, without the line number; an empty text is not stored.
    */
-  check: (fields: readonly string[], line: number) => Checked<string>
+  check: (fields: readonly string[], line: number, isNegative: boolean) => Checked<string>
   bank?: BankForm
 }
 
@@ -45,11 +46,14 @@ export type BankForm = {
   isLikeRow: (fields: readonly string[]) => boolean
   /** The position of the day column in `names`, and the format of a day. */
   day: { at: number; rule: string }
+  /** The layout's titles that make the amounts below them negative, and the lines that it ignores. */
+  negativeBelow: readonly string[]
+  ignoredLines: readonly string[]
   /**
-   * Receives a possible error in non-row records above the row in line `above`. The caller reports the error only if
-   * the balances do not prove that the file is complete.
+   * Receives a possible error in non-row records, which the caller reports only if the balances do not prove that the
+   * file is complete. A break of the balances at the row in line `above` follows from the error.
    */
-  doubt?: ((error: { line: number; text: string; above: number }) => void) | undefined
+  doubt?: ((error: { line: number; text: string; above?: number }) => void) | undefined
 }
 
 /** Returns the reader of the records below this header, or every error of the header. */
@@ -91,6 +95,7 @@ export function readHeader(
           ? check(
               positions.map((position) => record[position] ?? ''),
               line,
+              false,
             )
           : { errors: [`has ${counted(record.length, 'field')}, not ${names.length}`] },
       end: () => [],
@@ -100,12 +105,12 @@ export function readHeader(
 
 /**
  * Skips records that are not rows. Records above the first row and below the last row are skipped, unless a record
- * looks like an unreadable row. Records between two rows are skipped if the records have no amount, or if the balances
- * prove that no row is missing.
+ * looks like an unreadable row. Records between two rows are skipped if they have neither an amount nor a title's form,
+ * or if the balances prove that no row is missing.
  */
 function readBankRecords(
   header: readonly string[],
-  { names, isRow, isLikeRow, amountsAt, day, doubt }: BankForm,
+  { names, isRow, isLikeRow, amountsAt, day, doubt, ...lines }: BankForm,
   check: CsvFormat['check'],
   delimiter: string,
 ): Checked<RecordReader> {
@@ -126,6 +131,9 @@ function readBankRecords(
   let first: { line: number; text: string } | undefined
   let last: { line: number; text: string } | undefined
   let between: Between | undefined
+  let title: { line: number; text: string } | undefined
+  /** The title above, if it makes the amounts below it negative. */
+  let negativeBelow: string | undefined
 
   /** Stores the positions of non-row records, for the errors that depend on the rows around these records. */
   function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
@@ -137,7 +145,18 @@ function readBankRecords(
     // narration may contain such a word too.
     const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
     if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
+    const only = onlyText(record, fields)
+    if (only !== undefined && isOneOf(lines.negativeBelow, only)) {
+      negativeBelow = only
+      return
+    }
+    if (only !== undefined && isOneOf(lines.ignoredLines, only)) {
+      if (negativeBelow !== undefined) title ??= { line, text: belowNegative(only, negativeBelow) }
+      return
+    }
     if (!hasRows) return
+    if (only !== undefined && !isHeader(record) && !isOfTotals && !PAGE.test(text))
+      title ??= { line, text: mayBeTitle(only) }
     between ??= { line, repeatsHeader: false, hasText: false }
     if (isHeader(record)) between.repeatsHeader = true
     else if (isOtherHeader(record)) between.otherHeader ??= line
@@ -156,9 +175,11 @@ function readBankRecords(
       if (!hasRows && last) unread.push(last)
       hasRows = true
       last = undefined
-      const error = between && errorBetween(between, line, doubt !== undefined)
+      const found = between && errorBetween(between, line, doubt !== undefined)
+      const error = found ? { ...found, above: line } : title
       between = undefined
-      if (error && doubt) doubt({ ...error, above: line })
+      title = undefined
+      if (error && doubt) doubt(error)
       else if (error) return { errors: [error.text], line: error.line }
       if (swallowsRow(record)) return { errors: ['has a quote that is not closed'] }
       if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
@@ -169,11 +190,22 @@ function readBankRecords(
       const rounded = names.flatMap((name, index) =>
         ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
       )
-      return rounded.length > 0 ? { errors: rounded } : check(fields, line)
+      return rounded.length > 0 ? { errors: rounded } : check(fields, line, negativeBelow !== undefined)
     },
     end: () => (hasRows ? [...unread, ...(last ? [last] : [])] : first ? [first] : []),
   }
   return { value }
+
+  /**
+   * Returns the text of a record whose other fields are empty, numbers or 0.00, as the title of a group of rows is.
+   * Returns undefined for a record with an amount.
+   */
+  function onlyText(record: readonly string[], fields: readonly string[]): string | undefined {
+    if (amountsAt.some((at) => /[1-9]/.test(fields[at] ?? ''))) return undefined
+    const isText = (field: string) => /\p{L}/u.test(field) && !isNothing(field) && readUnits(field) === undefined
+    const [only, ...others] = record.map(cleaned).filter(isText)
+    return others.length === 0 ? only : undefined
+  }
 
   /**
    * Whether the amount at this position was split at its thousands comma, so that the rest of the amount is in a field
@@ -243,6 +275,12 @@ const CUT_AT_COMMA = 'is cut at a comma: amounts with commas must be in quotes'
 const PAGE = /^\W*page\b/i
 const AMOUNT_BETWEEN_ROWS =
   'is between rows and has an amount, but is not a row of the table: correct its day, or delete the line if it is a total'
+const mayBeTitle = (text: string) => {
+  const quoted = JSON.stringify(text)
+  return `${quoted} is the only text of a line between rows, and may be the title of the rows below: add --negative-below ${quoted} to the layout if their amounts are deducted, otherwise --ignore-line ${quoted}`
+}
+const belowNegative = (text: string, title: string) =>
+  `${JSON.stringify(text)} is below ${JSON.stringify(title)}, so the amounts below it may be negative or not: import the lines from here on as a file of their own`
 const NO_ROW = 'no line below the header can be read as a row; in this one, the first,'
 /** Words that mark lines of totals. */
 const OF_TOTALS = /total|balance|summary|opening|closing|brought|carried|forward|\b[bc]\/[fd]\b|\bpage\b/i
@@ -276,6 +314,10 @@ export function positionsOf(header: readonly string[], names: readonly (string |
 }
 
 const comparable = (name: string) => cleaned(name).replace(/\s+/g, ' ').toLowerCase()
+
+/** Whether `texts` contains the text, in any case and with any whitespace. */
+export const isOneOf = (texts: readonly string[], text: string) =>
+  texts.some((one) => comparable(one) === comparable(text))
 
 /**
  * Removes whitespace around a field and the characters that mark the field as text in spreadsheets: `="0123"`, `'0123`

@@ -21,6 +21,10 @@ export type Layout = {
   statuses: Partial<Record<string, string[]>>
   /** The merchant of every row, if the file has no column for the merchant. */
   mid: string | null
+  /** Titles, such as `Refunds`, below which the amounts of all rows are negative. */
+  negativeBelow: string[]
+  /** Lines between rows, by their only text, that mean nothing. */
+  ignoredLines: string[]
 }
 
 /**
@@ -88,17 +92,18 @@ export function fieldReaders({ date, statuses }: Layout) {
 
 export type FieldReaders = ReturnType<typeof fieldReaders>
 
-const LAYOUT = 'name, columns, date_format as date, statuses, mid'
+const LAYOUT =
+  'name, columns, date_format as date, statuses, mid, negative_below as "negativeBelow", ignored_lines as "ignoredLines"'
 
 export function createLayouts(db: Queryable) {
   return {
     /** Stores a layout. Returns false if a layout with this name already exists. */
-    async add({ name, columns, date, statuses, mid }: Layout): Promise<boolean> {
+    async add({ name, columns, date, statuses, mid, negativeBelow, ignoredLines }: Layout): Promise<boolean> {
       const { rowCount } = await db.query(
-        `insert into file_layouts (name, columns, date_format, statuses, mid)
-         values ($1, $2, $3, $4, $5)
+        `insert into file_layouts (name, columns, date_format, statuses, mid, negative_below, ignored_lines)
+         values ($1, $2, $3, $4, $5, $6, $7)
          on conflict (name) do nothing`,
-        [name, JSON.stringify(columns), date, JSON.stringify(statuses), mid],
+        [name, JSON.stringify(columns), date, JSON.stringify(statuses), mid, negativeBelow, ignoredLines],
       )
       return rowCount === 1
     },
