@@ -374,6 +374,24 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/the file is an Excel workbook \(\.xlsx\): save it as CSV/],
   },
+  'an OpenDocument spreadsheet': {
+    file: 'spreadsheet.ods',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/the file is a spreadsheet \(\.ods\): save it as CSV/],
+  },
+  'an archive of two files': {
+    file: 'two_files.zip',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 1: the file is an archive \(\.zip\): unpack it, and import each file$/m],
+  },
+  'a compressed file': {
+    file: 'settlement.csv.gz',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 1: the file is compressed \(\.gz\): unpack it first$/m],
+  },
   'two files in one': {
     file: 'two_files.csv',
     date: 'dd-mm-yyyy',

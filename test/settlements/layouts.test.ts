@@ -88,6 +88,7 @@ Total,,,24.15,4.35,"1,01,450.50",,,
     ['tabs', '\t'],
     ['semicolons', ';'],
     ['vertical bars', '|'],
+    ['tildes', '~'],
   ])('settlements import --layout reads fields separated by %s', async (_, separator) => {
     const rrn = newRrn()
     const file = `${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`.replaceAll(',', separator)
@@ -372,6 +373,8 @@ describe('the date format of a layout', () => {
     ['dd/mm/yyyy', '06/08/2026', '2026-08-06 00:00:00'],
     ['dd/mm/yy', '06/08/26', '2026-08-06 00:00:00'],
     ['dd mmm yyyy', '5 Jun 2024', '2024-06-05 00:00:00'],
+    ['dd-mmm-yy', '18-Nov-26 (18-Nov-26)', '2026-11-18 00:00:00'],
+    ['dd/mm/yyyy', '18/11/2026 10:05 (19/11/2026)', '2026-11-18 10:05:00'],
     ['dd-mmm-yy', '05-June-24', '2024-06-05 00:00:00'],
     ['yyyy-mm-dd', '2026-08-06T23:59', '2026-08-06 23:59:00'],
     ['dd/mm/yyyy', '06/08/2026 12:05:09 AM ', undefined],
@@ -435,6 +438,9 @@ describe('a field', () => {
     ['(450.00 Dr)', -45_000],
     ['450.00 (Cr.)', 45_000],
     ['609894.61CR', 60_989_461],
+    ['-,77,65,332.30', -776_533_230],
+    ['−,332.30', -33_230],
+    ['-,100,332', -10_033_200],
     ['Cr 450', 45_000],
     ['450 DEBIT', -45_000],
     ['450 INR', 45_000],
@@ -448,6 +454,7 @@ describe('a field', () => {
   ])('the file parser reads the amount %s as %i paise', (text, paise) => expect(readPaise(text)).toBe(paise))
 
   it.each([
+    ...[',77,65,332.30', '-,7,765,33.30', '-,,332.30', '-,5', '-,50.00'],
     ...['450,50', '1.450,50', '10,00', '1,2345.00', '12 50', '1.2E+5', '450.005', '9999999999999999', 'abc', '-'],
     ...['--450', '-(450)', '(450', '450)', ')450(', '-450 Cr', '(450 Cr)', '+450 Dr', '450 Cr Dr', 'Rs. ₹450', '-'],
   ])('the file parser rejects %s as an amount', (text) => expect(readPaise(text)).toBeUndefined())

@@ -26,6 +26,7 @@ const unmarked = (marked: number) =>
   `Amount (amount): the amount has no Cr, unlike that of line ${marked}, so it may be a debit: get a file that marks every amount, or with debits in a column of their own`
 const mayBeTitle = (text: string) =>
   `${JSON.stringify(text)} is the only text of a line between rows, and may be the title of the rows below: add --negative-below ${JSON.stringify(text)} to the layout if their amounts are deducted, otherwise --ignore-line ${JSON.stringify(text)}`
+const MT940 = 'an MT940 message, which has no table: get the bank statement from the bank as CSV'
 const twoFiles = (end: number) =>
   `is a row below the table, which ends in line ${end}. If the file contains two tables, import them as two files.`
 
@@ -462,6 +463,129 @@ DEPOSITS,,
 `,
     rejected:
       'line 3: "DEPOSITS" is below "WITHDRAWALS", so the amounts below it may be negative or not: import the lines from here on as a file of their own',
+  },
+  'rows whose last empty cells are missing': {
+    columns: ['day=Date', 'reference=Narration', 'reference=Ref', 'debit=Debit', 'credit=Credit', 'balance=Balance'],
+    file: `Date,Narration,Ref,Balance,Debit,Credit
+18/11/2026,NEFT CR-ACQUIRER,YESIG63220270133,"10,350.00",,350.00
+18/11/2026,RATE OF INTEREST
+19/11/2026,RENT,632312345678,"10,230.00",120.00
+19/11/2026,NEFT CR-ACQUIRER,YESIG63230270199,"10,420.28",,190.28
+`,
+    read: at(2, 4, 5),
+    covers: 'no day',
+  },
+  'an invalid day in the middle, whose balance the next line continues': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+31/11/2026,RENT,120.00,,"10,230.00"
+20/11/2026,NEFT IN,,190.28,"10,420.28"
+`,
+    rejected: 'line 3: Date (day) must be an existing day in the format dd/mm/yyyy',
+  },
+  'Axis: an overdrawn account, with a comma after the minus, and a negative --closing': {
+    columns: [
+      'day=Transaction Date (dd/mm/yyyy)',
+      'reference=Particulars',
+      'amount=Amount(INR)',
+      'sign=Debit/Credit',
+      'balance=Balance(INR)',
+    ],
+    args: ['--opening', '-77,65,682.30', '--closing', '-7765262.02'],
+    file: `Name :- CHAI POINT LTD  .
+S.No,Transaction Date (dd/mm/yyyy),Value Date (dd/mm/yyyy),Particulars,Amount(INR),Debit/Credit,Balance(INR),Cheque Number,Branch Name(SOL)
+1,,,OPENING BALANCE,,,"-,77,65,682.30",,PUNE CAMP
+2,18/11/2026,18/11/2026,NEFT/YESIG63220270133/ACQUIRER/YES BANK,"\t350.00",CR,"-,77,65,332.30",,PUNE CAMP
+3,19/11/2026,19/11/2026,IMPS/632312345678,"\t120.00",DR,"-,77,65,452.30",,PUNE CAMP
+4,19/11/2026,19/11/2026,NEFT/YESIG63230270199/ACQUIRER/YES BANK,"\t190.28",CR,"-,77,65,262.02",,PUNE CAMP
+`,
+    read: at(4, 5, 6),
+    covers: '2026-11-16 to 2026-11-20',
+  },
+  'IOB: the value date in brackets after the date': {
+    columns: ['day=Date (Value Date)', ...USUAL.slice(1)],
+    date: 'dd-mmm-yy',
+    file: `Date (Value Date),Narration,Debit,Credit,Balance
+18-Nov-26 (18-Nov-26),NEFT/YESIG63220270133,,350.00,"10,350.00"
+19-Nov-26 (18-Nov-26),IMPS/632312345678,120.00,,"10,230.00"
+19-Nov-26 (20-Nov-26),NEFT/YESIG63230270199,,190.28,"10,420.28"
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'days as a spreadsheet counts them': {
+    file: `${HEADER}
+46344,NEFT-YESIG63220270133,,350.00,"10,350.00"
+46345.4375,IMPS-632312345678,120.00,,"10,230.00"
+`,
+    rejected: [2, 3]
+      .map(
+        (line) =>
+          `line ${line}: Date (day) is a day as a spreadsheet counts it: format the column as a date, and save the file again`,
+      )
+      .join('; '),
+  },
+  'a day as a spreadsheet counts it, between other days': {
+    columns: UNPROVED,
+    file: `Date,Narration,Debit,Credit
+18/11/2026,NEFT-YESIG63220270133,,350.00
+46345,IMPS-632312345678,120.00,
+19/11/2026,NEFT-YESIG63230270199,,190.28
+`,
+    rejected:
+      'line 3: Date (day) is a day as a spreadsheet counts it: format the column as a date, and save the file again',
+  },
+  'a balance like a counted day in a summary below the table': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133,,350.00,46350
+19/11/2026,IMPS-632312345678,120.00,,46230
+19/11/2026,NEFT-YESIG63230270199,,190.28,46420.28
+Opening Balance,,Debits,Credits,Closing Balance
+46000,,120.00,540.28,46420.28
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'a reversal as a negative credit': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133,0.00,350.00,"10,350.00"
+19/11/2026,REVERSAL 632312345678,0.00,-120.00,"10,230.00"
+19/11/2026,NEFT-YESIG63230270199,,190.28,"10,420.28"
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'a reversal as a negative credit, without balances': {
+    columns: UNPROVED,
+    file: `Date,Narration,Debit,Credit
+18/11/2026,NEFT-YESIG63220270133,,350.00
+19/11/2026,REVERSAL 632312345678,,(120.00)
+19/11/2026,NEFT-YESIG63230270199,,190.28
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'a negative credit beside a debit': {
+    columns: UNPROVED,
+    file: `Date,Narration,Debit,Credit
+18/11/2026,NEFT-YESIG63220270133,20.00,-350.00
+`,
+    rejected: 'line 2: Debit (debit) and Credit (credit) must be one amount, such as 1,450.50',
+  },
+  MT940: {
+    file: `{1:F01YESBINBBAXXX0000000000}{2:I940YESBINBBXXXXN}{4:
+:20:STATEMENT
+:25:900000000000001
+:60F:C261117INR10000,00
+:61:2611181118C350,00NMSCNONREF
+:86:NEFT YESIG63220270133
+-}
+`,
+    rejected: `line 1: the file is ${MT940}`,
+  },
+  'MT940 without envelope': {
+    file: ':20:STATEMENT\r\n:25:900000000000001\r\n:28C:1/1\r\n:60F:C261117INR10000,00\r\n',
+    rejected: `line 1: the file is ${MT940}`,
   },
   'mobile numbers and UPI IDs of customers': {
     columns: ['day=Date', 'reference=Narration', 'credit=Credit', 'debit=Debit', 'balance=Balance'],

@@ -174,7 +174,7 @@ function bankForm(
     isLikeRow: (fields) =>
       references.some((at) => /\p{L}|\d{6}/u.test(fields[at] ?? '')) &&
       amounts.some((at) => isAmount(fields[at] ?? '')),
-    day: { at: day, rule: `${columns[day]?.[1]} (initiation_date) ${rules.day}` },
+    day: { at: day, called: `${columns[day]?.[1]} (initiation_date)`, rule: rules.day },
     negativeBelow,
     ignoredLines,
   }

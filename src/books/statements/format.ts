@@ -98,7 +98,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     isLikeRow: (fields) =>
       fields.some((field, at) => ours[at] === 'reference' && /\p{L}|\d{6}/u.test(field)) &&
       amountsAt.some((at) => isAmount(fields[at] ?? '')),
-    day: { at: dayAt, rule: `${called('day')} ${readers.rules.day}` },
+    day: { at: dayAt, called: called('day'), rule: readers.rules.day },
     negativeBelow: layout.negativeBelow,
     ignoredLines: layout.ignoredLines,
     doubt: balances?.doubt,

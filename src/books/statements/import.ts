@@ -83,7 +83,8 @@ export async function importStatement(
     stored += batch.rowCount
     watching.onProgress?.(linesRead)
     if (batch.rowCount > 0) await pipeline([batch.rows], client.query(copyFrom(COPY)))
-    if (!batch.isLast || !balances) return []
+    // The balances beside a line that cannot be read break for this reason alone.
+    if (!batch.isWholeFile || !balances) return []
     const end = balances.end({ opening, closing })
     proved = end.proved
     return end.errors

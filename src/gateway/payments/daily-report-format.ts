@@ -94,7 +94,7 @@ export function dailyReport(layout?: Layout): CsvFormat {
         isLikeRow: (fields) =>
           PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
           isAmount(fields[at('amount')] ?? ''),
-        day: { at: at('paid_at'), rule: `${called('paid_at')} ${readers.rules.time}` },
+        day: { at: at('paid_at'), called: called('paid_at'), rule: readers.rules.time },
         negativeBelow: layout.negativeBelow,
         ignoredLines: layout.ignoredLines,
       },

@@ -100,7 +100,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   const storeFirst = async (batch: Batch) => {
     rows += batch.rowCount
     if (copied.length < ROWS_SHOWN) copied.push(...batch.rows.split('\n', ROWS_SHOWN - copied.length).filter(Boolean))
-    return batch.isLast ? (balances?.end().errors ?? []) : []
+    return batch.isWholeFile ? (balances?.end().errors ?? []) : []
   }
   const warnings: string[] = []
   const errors: string[] = []

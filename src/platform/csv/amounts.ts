@@ -49,6 +49,8 @@ export function readUnits(written: string): Units | undefined {
     .replace(/\s+/g, ' ')
     .replace(/[−–—]/g, '-')
     .trim()
+    // Some banks group the digits of an overdrawn account together with the minus, as in `-,77,65,332.30`.
+    .replace(/^-,(?=(?:\d{2,3},)*\d{3}(?:\.|$))/, '-')
   const [, before = '', number, behind = ''] = AMOUNT.exec(text) ?? []
   if (number === undefined) return undefined
   const [whole = '', decimals = ''] = number.split('.')
@@ -134,8 +136,8 @@ export type FieldsOf = (name: string) => readonly string[]
 /**
  * Returns a parser for the amounts of one file, by the service's `columns` and the file's own names for these columns.
  * A row has either `credit` and `debit`, one of which is 0 or empty, or one or more `amount` columns, which are summed,
- * with an optional `sign` column. A debit may have a minus sign if all debits in the file have a minus sign. The
- * amounts of rows below a title of the layout's `negativeBelow` are negative.
+ * with an optional `sign` column. A negative credit is a reversal. A debit may have a minus sign if all debits in the
+ * file have a minus sign. The amounts of rows below a title of the layout's `negativeBelow` are negative.
  */
 export function amountReader(columns: readonly (readonly [string, string])[]) {
   const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))
@@ -180,7 +182,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
       const debit = sumOfFields(fieldsOf('debit'), debitNames)
       if (credit.error || debit.error) return errorOf(credit, debit)
       const [credited = NO_UNITS, taken = NO_UNITS] = [credit.units, debit.units]
-      if (credited.paise < 0 || !(isZero(credited) || isZero(taken))) return WRONG
+      if (!(isZero(credited) || isZero(taken))) return WRONG
       if (credit.units === undefined && debit.units === undefined) return { units: undefined }
       return isZero(taken) ? { units: credited } : debited(taken, line)
     }

@@ -37,10 +37,21 @@ export class CsvFileError extends Error {
 
 /**
  * Lines that are stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty.
+ * `isWholeFile` is true for the last batch of a file in which every line could be read.
  */
-export type Batch = { rows: string; rowCount: number; lineCount: number; errors: LineError[]; isLast: boolean }
+export type Batch = {
+  rows: string
+  rowCount: number
+  lineCount: number
+  errors: LineError[]
+  isLast: boolean
+  isWholeFile: boolean
+}
 
-const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, errors: [], isLast: false })
+const emptyBatch = (): Batch => ({
+  ...{ rows: '', rowCount: 0, lineCount: 0, errors: [] },
+  ...{ isLast: false, isWholeFile: false },
+})
 
 /**
  * Passes the file to `store` batch by batch; `store` returns further errors, which may concern any line read so far. If
@@ -92,6 +103,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   let reader: RecordReader | undefined
   let batch = emptyBatch()
   let isEnded = true
+  let isRead = true
   const { value: table, errors: unreadable } = await openTable(csv, format.bank)
   if (unreadable) {
     csv.destroy()
@@ -134,6 +146,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
       line += lineCount
       batch.lineCount += lineCount
       if (batch.lineCount >= BATCH_LINES) {
+        isRead = isRead && batch.errors.length === 0
         yield batch
         batch = emptyBatch()
       }
@@ -152,7 +165,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   }
   if (!isEnded)
     onWarning?.(`line ${line - 1}, the last one, has no line end: where the file was cut, its last field is cut too`)
-  yield { ...batch, isLast: true }
+  yield { ...batch, isLast: true, isWholeFile: isRead && batch.errors.length === 0 }
 }
 
 const lineBreaksIn = (record: readonly string[]) => record.join().split(LINE_BREAK).length - 1

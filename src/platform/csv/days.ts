@@ -41,7 +41,7 @@ function patternOf(day: string): RegExp {
  * Returns a parser for times in this format. The parser returns `YYYY-MM-DD HH:MM:SS` in IST, with 00:00:00 if the file
  * contains only a day, or undefined for a time that does not exist or has another format. A weekday may precede or
  * follow the time; a time zone may follow the time. If the format has the month by name, the order of its parts matters
- * only for two-digit years. Returns undefined for a format that violates DATE_FORM_RULE.
+ * only for two-digit years. A second day in brackets is ignored. Returns undefined for a format that violates DATE_FORM_RULE.
  */
 export function timeReader(form: string): ((text: string) => string | undefined) | undefined {
   // A weekday in the format is accepted before or after the day.
@@ -59,7 +59,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
     .map((part) => (isJoined ? part.replace('{1,2}', '{2}') : part))
   const patterns = [patternOf(day.join('')), ...(isNamed ? NAMED : [])]
   return (written) => {
-    const text = plain(written)
+    const text = withoutSecondDay(plain(written))
     for (const pattern of patterns) {
       const found = pattern.exec(text)?.groups
       if (found) return toTime(found)
@@ -70,6 +70,10 @@ export function timeReader(form: string): ((text: string) => string | undefined)
 
 /** Replaces each run of whitespace of any kind, such as the narrow space before AM, with one space. */
 const plain = (text: string) => text.replace(/\s+/g, ' ')
+
+/** A second date in brackets, such as the value date in `18-Nov-26 (19-Nov-26)`. */
+const withoutSecondDay = (text: string) =>
+  text.replace(/ ?\(([^()]*)\)$/, (brackets, inside) => (isLikeDay(inside) ? '' : brackets))
 
 function toTime(found: Record<string, string | undefined>): string | undefined {
   const { year = '', day = '', monthName, hour = '0', minute = '00', second = '00', half, zone = '', weekday } = found

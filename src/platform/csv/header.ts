@@ -44,8 +44,8 @@ export type BankForm = {
   amountsAt: readonly number[]
   /** Whether the fields contain an amount and a reference, as rows do. */
   isLikeRow: (fields: readonly string[]) => boolean
-  /** The position of the day column in `names`, and the format of a day. */
-  day: { at: number; rule: string }
+  /** The position of the day column in `names`, its name in messages, and the format of a day. */
+  day: { at: number; called: string; rule: string }
   /** The layout's titles that make the amounts below them negative, and the lines that it ignores. */
   negativeBelow: readonly string[]
   ignoredLines: readonly string[]
@@ -63,7 +63,7 @@ export function readHeader(
   delimiter: string,
 ): Checked<RecordReader> {
   if (bank) return readBankRecords(header, bank, check, delimiter)
-  const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
+  const [separator] = header.length === 1 ? (/[;|~\t]/.exec(header[0] ?? '') ?? []) : []
   if (separator !== undefined) {
     return {
       errors: [`fields are separated by ${separator === '\t' ? 'tabs' : `'${separator}'`}: save the file with commas`],
@@ -118,8 +118,8 @@ function readBankRecords(
   if (several.length > 0)
     return { errors: several.map((name) => `has ${name} more than once: write ${name}#1 or ${name}#2 in the layout`) }
   const positions = positionsOf(header, names)
-  const fewest = Math.max(...positions) + 1
   const dayAt = positions[day.at] as number
+  const dayRule = `${day.called} ${day.rule}`
   const isHeader = (record: readonly string[]) =>
     positions.every((at) => at < 0 || comparable(record[at] ?? '') === comparable(header[at] ?? ''))
   const isOtherHeader = (record: readonly string[]) => {
@@ -140,11 +140,11 @@ function readBankRecords(
     const text = record.join(' ')
     if (!/[\p{L}\d]/u.test(text)) return
     const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
-    first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is not a day: ${day.rule}` }
+    first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is not a day: ${dayRule}` }
     // A word such as `Total` marks a row of totals only if the day field does not begin with a digit, because a
     // narration may contain such a word too.
     const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
-    if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
+    if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${dayRule}` }
     const only = onlyText(record, fields)
     if (only !== undefined && isOneOf(lines.negativeBelow, only)) {
       negativeBelow = only
@@ -168,7 +168,8 @@ function readBankRecords(
     check(record, line) {
       if (record.some((field) => field.includes('\ufffd'))) return { errors: [NOT_UTF8] }
       const fields = positions.map((position) => cleaned(record[position] ?? ''))
-      if (!isRow(fields)) {
+      const isCounted = COUNTED_DAY.test(fields[day.at] ?? '') && isLikeRow(fields)
+      if (!isRow(fields) && !isCounted) {
         leaveOut(record, fields, line)
         return undefined
       }
@@ -182,11 +183,12 @@ function readBankRecords(
       if (error && doubt) doubt(error)
       else if (error) return { errors: [error.text], line: error.line }
       if (swallowsRow(record)) return { errors: ['has a quote that is not closed'] }
-      if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
+      if (record.slice(header.length).some((field) => field.trim() !== '')) {
         return { errors: [`has ${counted(record.length, 'field')}, not ${header.length}`] }
       }
       const cut = amountsAt.find((at) => isCutAtComma(record, positions[at] as number))
       if (cut !== undefined) return { errors: [`${names[cut]} ${CUT_AT_COMMA}`] }
+      if (isCounted) return { errors: [`${day.called} ${COUNTED_DAY_RULE}`] }
       const rounded = names.flatMap((name, index) =>
         ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
       )
@@ -289,6 +291,10 @@ export const LINE_BREAK = /\r\n|\n|\r/
 
 const ROUNDED_RULE =
   'was converted to a number by a spreadsheet and has lost digits: download the file again and open the column as text'
+
+/** A day as the number of days since 1900, from 2009 to 2064, perhaps with a time as the decimals. */
+const COUNTED_DAY = /^[45]\d{4}(?:\.\d+)?$/
+const COUNTED_DAY_RULE = 'is a day as a spreadsheet counts it: format the column as a date, and save the file again'
 
 const NUMBERED = /^(.*)#([1-9])$/
 

@@ -9,6 +9,8 @@ const MOST_LINES_BEFORE = 600
 const MOST_BYTES_BEFORE = 256 * 1024
 /** Largest number of lines in one header, because names in a header may contain line breaks in quotes. */
 const MOST_LINES_OF_HEADER = 60
+/** Number of bytes at the start of a file by which the type of the file is recognized. */
+const BYTES_OF_TYPE = 256
 
 /**
  * A file from its header on: the line of the header, counted from 1, the field separator, and whether spaces around
@@ -25,18 +27,17 @@ type Chunks = AsyncIterator<Buffer | string>
  */
 export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
   let chunks: Chunks = csv[Symbol.asyncIterator]()
-  // Reads two bytes first, because a byte order mark has two bytes.
-  let { head, isAll } = await readAhead(chunks, 2)
+  let { head, isAll } = await readAhead(chunks, BYTES_OF_TYPE)
   const utf16 = encodingOf(head)
   if (utf16 !== undefined) {
     chunks = decoded(following(head, chunks), utf16)
-    ;({ head, isAll } = await readAhead(chunks, 1))
+    ;({ head, isAll } = await readAhead(chunks, BYTES_OF_TYPE))
   }
   if (bank && !isAll) {
     const more = await readAhead(chunks, MOST_BYTES_BEFORE - head.length)
     head = Buffer.concat([head, more.head])
   }
-  const noText = whyNoText(head.toString('latin1', 0, 32))
+  const noText = whyNoText(head)
   if (noText !== undefined) return { errors: [`the file is ${noText}`] }
   if (bank === undefined) return { value: { csv: following(head, chunks), line: 1, delimiter: ',', trim: false } }
   const found = findHeader(head, bank)
@@ -87,7 +88,7 @@ function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number;
   let start = 0
   for (const [index, line] of lines.slice(0, MOST_LINES_BEFORE).entries()) {
     const record = Buffer.from(wholeRecord(lines, index), 'latin1').toString()
-    for (const delimiter of [',', '\t', ';', '|']) {
+    for (const delimiter of [',', '\t', ';', '|', '~']) {
       const positions = positionsOf(splitRecord(record, delimiter), present)
       const missingHere = present.filter((_, at) => Number.isNaN(positions[at]))
       if (missingHere.length === 0) return { value: { start, line: index + 1, delimiter } }
@@ -127,14 +128,27 @@ function splitRecord(record: string, delimiter: string): string[] {
  * Returns the type of a file that is not text, by the file's first bytes, and how to convert the file; undefined for
  * text.
  */
-function whyNoText(start: string): string | undefined {
-  if (start.startsWith('PK')) return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
+function whyNoText(head: Buffer): string | undefined {
+  const start = head.toString('latin1', 0, BYTES_OF_TYPE)
+  if (/^PK[\x03\x05]/.test(start)) return typeOfZip(head)
+  if (start.startsWith('\x1f\x8b')) return 'compressed (.gz): unpack it first'
   if (start.startsWith('\xd0\xcf\x11\xe0')) return `an Excel workbook (.xls): ${SAVE_AS_CSV}`
   if (start.startsWith('%PDF')) return 'a PDF: get it from the bank as CSV or text'
   if (/^(?:\xef\xbb\xbf)?\s*</.test(start))
     return `a web page, whatever its name says: open it in a spreadsheet and ${SAVE_AS_CSV}`
-  if (start.includes('\0')) return 'UTF-16 without a byte order mark, or not text: save it as UTF-8'
+  if (MT940.test(start)) return 'an MT940 message, which has no table: get the bank statement from the bank as CSV'
+  if (start.slice(0, 32).includes('\0')) return 'UTF-16 without a byte order mark, or not text: save it as UTF-8'
   return undefined
 }
 
+/** Returns the type of a ZIP file, which may be a spreadsheet, by the name of the first file in it. */
+function typeOfZip(head: Buffer): string {
+  const name = head.length < 30 ? '' : head.toString('latin1', 30, 30 + head.readUInt16LE(26))
+  if (name === 'mimetype') return `a spreadsheet (.ods): ${SAVE_AS_CSV}`
+  if (name !== '' && !OF_WORKBOOK.test(name)) return 'an archive (.zip): unpack it, and import each file'
+  return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
+}
+
+const OF_WORKBOOK = /^(?:\[Content_Types\]\.xml$|(?:_rels|docProps|xl|customXml)\/)/
+const MT940 = /^\s*(?:\{1:F|:20:)/
 const SAVE_AS_CSV = 'save it as CSV, with the columns of references and UTRs as text, or get CSV from the bank'
