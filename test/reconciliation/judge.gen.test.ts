@@ -180,7 +180,9 @@ it('mixed files: carried forward is what open discrepancies owe, and payments le
   )
 })
 
-it('mixed files: the reports of the days and weeks of a month list the same discrepancies as the report of the month', () => {
+it('mixed files: the reports of the days and weeks of a month list the same discrepancies as the report of the month', {
+  timeout: 900_000,
+}, () => {
   const last = addDays(FIRST_DAY, 27)
   const periods = [1, 7].map((length) =>
     Array.from({ length: 28 / length }, (_, index) => {

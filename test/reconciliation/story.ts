@@ -144,6 +144,7 @@ export function knownAt(story: Story, today: string) {
     if (acquirer !== null && !namedSince.has(acquirer)) namedSince.set(acquirer, bankDays.bankDayFrom(day))
   const matched = matchDeductions(refunds, rows, bankDays)
   const merchant = { mid, today, bankDays, refunds, exceptions, failed, namedSince, matched }
+  const forms = new Map<string, PayoutForm>()
   const refundsOf = groupBy(refunds, ({ utr }) => utr)
   const items = [...new Set([...paidBy.keys(), ...linesOf.keys()])].map((utr): Item => {
     const payment = paidBy.get(utr)
@@ -162,7 +163,8 @@ export function knownAt(story: Story, today: string) {
     factsOf(days: Days): Facts {
       const read = factsWithoutForms(days)
       const undecided = undecidedPayouts(payoutFacts(read), bankDays)
-      return { ...read, knownForms: new Map(undecided.map((one) => [payoutKey(one), formOf(one)])) }
+      for (const one of undecided) if (!forms.has(payoutKey(one))) forms.set(payoutKey(one), formOf(one))
+      return { ...read, knownForms: forms }
     },
   }
 
