@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { errorText } from './fields.ts'
+import { errorText, matching } from './fields.ts'
 
 /**
  * The offset of Indian Standard Time, UTC+05:30 all year. The functions here use plain arithmetic, because Intl is much
@@ -53,24 +53,44 @@ export const startOfDay = (day: string): Date => new Date(`${day}T00:00:00${OFFS
 
 export const nextDay = (day: Date): Date => new Date(day.getTime() + DAY_MS)
 
+export const ZONED_MOMENT_RULE = 'must be a time in ISO 8601 with a time zone (2026-01-31T09:30:00Z)'
+
+/**
+ * A time in RFC 3339, which also allows t, z and a space. Seconds and the colon of the time zone may be absent, because
+ * libraries omit them. Second 60 is not accepted, because no leap second has been inserted since 2016. The largest
+ * offset of a time zone is 14 hours.
+ */
+const ZONED_MOMENT = new RegExp(
+  `^(${z.regexes.date.source.slice(1, -1)})[Tt ]((?:[01]\\d|2[0-3]):[0-5]\\d)(?::([0-5]\\d(?:\\.\\d+)?))?(?:[Zz]|([+-](?:0\\d|1[0-4])):?([0-5]\\d))$`,
+)
+
+/**
+ * Returns `text`, a time with a time zone, in the form that Date and PostgreSQL read equally. The fraction is cut to
+ * microseconds, because PostgreSQL would round it; undefined if `text` violates ZONED_MOMENT_RULE.
+ */
+function readZonedMoment(text: string): string | undefined {
+  const [matched, day, minute, second = '00', hours, minutes] = ZONED_MOMENT.exec(text) ?? []
+  if (matched === undefined) return undefined
+  return `${day}T${minute}:${second.slice(0, 9)}${hours === undefined ? 'Z' : `${hours}:${minutes}`}`
+}
+
+/** A time with a time zone. */
+export const zonedMoment = matching(ZONED_MOMENT, ZONED_MOMENT_RULE)
+  .meta({ format: 'date-time' })
+  .transform((text) => new Date(readZonedMoment(text) as string))
+
 export const MOMENT_RULE =
   'must be an existing time from 2000 to 2099: ISO 8601 with a time zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
 
-const CLOCK = '([01]\\d|2[0-3]):[0-5]\\d'
-const ISO_MOMENT = new RegExp(
-  `^20\\d\\d-\\d\\d-\\d\\dT${CLOCK}(?::[0-5]\\d(?:\\.\\d{1,6})?)?(?:Z|[+-](?:0\\d|1[0-4]):?[0-5]\\d)$`,
-)
-const IST_MOMENT = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
+const IST_MOMENT = /^\S{10} \d\d:\d\d:\d\d$/
 
 /**
  * Returns the moment as ISO 8601 text with a time zone; undefined if `text` violates MOMENT_RULE. The moment stays
  * text, because a Date would lose the microseconds, and a file with a million lines would need a million Dates.
  */
 export function readMoment(text: string): string | undefined {
-  const day = text.slice(0, 10)
-  if (ISO_MOMENT.test(text)) return z.regexes.date.test(day) ? text : undefined
-  if (IST_MOMENT.test(text)) return z.regexes.date.test(day) ? `${day}T${text.slice(11)}${OFFSET}` : undefined
-  return undefined
+  if (!text.startsWith('20')) return undefined
+  return readZonedMoment(IST_MOMENT.test(text) ? `${text}${OFFSET}` : text)
 }
 
 export const momentText = z

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
+import { ZONED_MOMENT_RULE } from '../../src/platform/time.ts'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import { createOrder } from '../support/orders.ts'
 import {
@@ -64,6 +65,21 @@ describe('a valid notification', () => {
     const times = { received_at: expect.any(Date), paid_at: new Date('2026-03-31T18:29:59Z') }
     const reporter = { source: 'notification', reported_by: null, note: null }
     expect(rows).toEqual([{ utr: '523504870405', kind: 'first', ...reporter, ...times }])
+  })
+
+  it.each([
+    ['without seconds', '2026-03-31T23:59+05:30', '00.000'],
+    ['with a time zone without its colon', '2026-03-31T23:59:58+0530', '58.000'],
+    ['with a space instead of T', '2026-03-31 23:59:58+05:30', '58.000'],
+    ['with a space, without seconds and without a colon', '2026-03-31 23:59+0530', '00.000'],
+    ['in lower case', '2026-03-31t18:29:58.5z', '58.500'],
+    ['with nanoseconds', '2026-03-31T18:29:58.123999999Z', '58.123'],
+  ])('records a payment whose time is %s', async (_form, paidAt, seconds) => {
+    const orderId = await newOrder()
+    expect((await notify(service, notification(orderId, { paidAt }))).body).toEqual(RECORDED)
+    const { rows } = await service.db.query('select paid_at from payments where order_id = $1', [orderId])
+    expect(rows).toEqual([{ paid_at: new Date(`2026-03-31T18:29:${seconds}Z`) }])
+    expect(await stored(orderId)).toMatchObject({ end: expect.stringMatching(/^SUCCESS/), exceptions: [] })
   })
 
   /**
@@ -323,9 +339,16 @@ describe('an unreadable notification', () => {
   it.each([
     [
       { orderId: undefined, status: 'MAYBE', UTR: 'x y', amount: '1e3', paidAt: 'yesterday' },
-      'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with a time zone',
+      'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with a time zone (2026-01-31T09:30:00Z)',
     ],
     [{ UTR: undefined, paidAt: undefined }, 'UTR is required with SUCCESS; paidAt is required with SUCCESS'],
+    ...[
+      '2026-03-31T23:59:59',
+      '2026-03-31 23:59:59',
+      '2026-03-31T24:00:00Z',
+      '2026-12-31T23:59:60Z',
+      '2026-02-29T00:00Z',
+    ].map((paidAt): [object, string] => [{ paidAt }, `paidAt ${ZONED_MOMENT_RULE}`]),
   ])('returns 400 and names every invalid field of the notification %j', async (changes, msg) => {
     expect((await notify(service, notification('0'.repeat(32), changes))).body).toEqual(errorResponse(400, msg))
   })

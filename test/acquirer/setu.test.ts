@@ -220,7 +220,7 @@ describe('a notification from Setu', () => {
     ['amount', 20_000.5, 'amount must be a whole number of paise'],
     ['amount', 100_000_000_000_000, 'amount must be a whole number of paise'],
     ['rrn', undefined, 'rrn or id is required with payment.success', { id: undefined }],
-    ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with a time zone'],
+    ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with a time zone (2026-01-31T09:30:00Z)'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
     ['productInstanceId', '../x', 'productInstanceId must be a Setu identifier'],
   ])(

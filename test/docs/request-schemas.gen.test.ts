@@ -134,7 +134,7 @@ const NEAR_MISSES: Record<string, unknown[]> = {
   refund_id: ['R 1', 'r'.repeat(41), 'é', ''],
   status: ['success', 'PENDING', ''],
   UTR: ['A-1', 'é1', ''],
-  paidAt: ['2026-11-21T15:40:12', '2026-11-21', '2026-02-30T00:00:00Z', '2026-11-21T24:00:00Z', '2026-11-21 15:40:12Z'],
+  paidAt: ['2026-11-21T15:40:12', '2026-11-21', '2026-02-30T00:00:00Z', '2026-11-21T24:00:00Z', '2026-12-31T23:59:60Z', '2026-11-21 15:40:12', '2026-11-21T15:40:12+15:00', '2026-11-21T15:40:12.Z'],
 } // biome-ignore format: one line a field
 
 const DAYS = { s_date: day('0000', '0001', '2024'), e_date: day('2024', '2026', '9999') }
@@ -161,7 +161,13 @@ const BODIES: Record<string, Values> = {
     status: fc.constantFrom('SUCCESS', 'FAIL', 'REJECT'),
     UTR: fc.constantFrom('523504870405', 'A'.repeat(35)),
     amount: fc.constantFrom<unknown>('200', '200.5', '0.00', '999999999999.99', 200, 200.1, 0.07, 999_999_999_999.99),
-    paidAt: fc.constantFrom('2026-11-21T15:40:12+05:30', '2024-02-29T00:00:00Z', '2026-11-21T15:40:12.123456Z'),
+    paidAt: fc.constantFrom(
+      '2026-11-21T15:40:12+05:30',
+      '2024-02-29T00:00:00Z',
+      '2026-11-21T15:40:12.123456789Z',
+      '2026-11-21T15:40+0530',
+      '2026-11-21 15:40:12z',
+    ),
     reason: fc.constantFrom(...FAILURE_REASONS),
     code: fc.constantFrom('ZM', '!', '~'.repeat(64)),
   },

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { Failure, notFound, notificationRejected, orderNotFound, requestTimeout } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
-import { errorText, reportedUtr, utrOfId } from '../../platform/fields.ts'
+import { reportedUtr, utrOfId } from '../../platform/fields.ts'
 import { registerSignedJson } from '../../platform/http/input.ts'
 import { success } from '../../platform/http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
@@ -54,10 +54,6 @@ export type Notifications = {
   /** Returns the part of an unreadable signed body that may be stored, without customer data. */
   toStored: (body: Buffer) => Buffer
 }
-
-export const isoTime = z.iso
-  .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with a time zone') })
-  .transform((time) => new Date(time))
 
 /**
  * The bank reference of a payment. A value in an unknown format is treated as absent, because the acquirer's payment id

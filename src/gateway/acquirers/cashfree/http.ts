@@ -2,13 +2,14 @@ import * as z from 'zod'
 import { errorText, text } from '../../../platform/fields.ts'
 import { bankAmount } from '../../../platform/money.ts'
 import type { HttpClient, HttpRequest } from '../../../platform/outbound/http-client.ts'
+import { zonedMoment } from '../../../platform/time.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { CashfreeSettings } from '../accounts.ts'
 import { parseExact } from '../exact-json.ts'
 import { createJsonRequest, failed, type JsonResponse, orAbsent, shortText } from '../json-request.ts'
-import { bankReference, isoTime, paymentId } from '../notification.ts'
+import { bankReference, paymentId } from '../notification.ts'
 
 /**
  * Requests to Cashfree, and the fields shared by its responses and notifications. Numbers are parsed as text, see
@@ -74,7 +75,7 @@ export const paymentFields = {
   payment_amount: bankAmount,
   payment_currency: z.literal('INR', errorText('must be INR')).optional(),
   bank_reference: bankReference,
-  payment_time: orAbsent(isoTime).catch(undefined),
+  payment_time: orAbsent(zonedMoment).catch(undefined),
   cf_payment_id: paymentId,
   payment_message: z.string().optional().catch(undefined),
   error_details: z.unknown().optional(),

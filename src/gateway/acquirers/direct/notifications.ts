@@ -4,10 +4,10 @@ import { badRequest, notificationUnsigned } from '../../../errors.ts'
 import { errorText, reportedUtr, text } from '../../../platform/fields.ts'
 import { operation } from '../../../platform/http/operation.ts'
 import { bankAmount } from '../../../platform/money.ts'
+import { zonedMoment } from '../../../platform/time.ts'
 import { failureFields, failureIn } from '../../payments/failure-reasons.ts'
 import type { Acquirer } from '../acquirer.ts'
 import {
-  isoTime,
   NOTIFICATION_ERRORS,
   NOTIFICATION_RECORDED,
   type NotificationDependencies,
@@ -26,10 +26,10 @@ export const PaymentNotification = z
       })
       .optional(),
     amount: bankAmount.meta({ description: 'Rupees with at most two decimals.' }),
-    paidAt: isoTime
+    paidAt: zonedMoment
       .meta({
         description:
-          'When the money was transferred or the attempt failed, in ISO 8601 with a time zone; required with SUCCESS.',
+          'When the money was transferred or the attempt failed, in RFC 3339 with or without seconds; required with SUCCESS.',
       })
       .optional(),
     ...failureFields,

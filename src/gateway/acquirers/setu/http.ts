@@ -1,12 +1,13 @@
 import * as z from 'zod'
 import { errorText } from '../../../platform/fields.ts'
 import type { HttpClient } from '../../../platform/outbound/http-client.ts'
+import { zonedMoment } from '../../../platform/time.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import type { SetuSettings } from '../accounts.ts'
 import { createJsonRequest, failed, orAbsent, paise, readBody, shortText } from '../json-request.ts'
-import { bankReference, isoTime, paymentId } from '../notification.ts'
+import { bankReference, paymentId } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
 /** Requests to Setu, and the fields shared by its responses and notifications. */
@@ -75,17 +76,11 @@ export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be a Setu identifier')
 
-/** A time in RFC 3339. The zone may lack its colon (+0530), as in the examples of Setu's guides. */
-const moment = z.preprocess(
-  (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
-  isoTime,
-)
-
 export const paymentFields = {
   productInstanceId: acquirerId,
   amount: paise,
   rrn: bankReference,
-  txnTs: orAbsent(moment),
+  txnTs: orAbsent(zonedMoment),
   id: paymentId,
   txnId: paymentId,
   reason: z.unknown().optional(),
