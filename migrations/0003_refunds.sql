@@ -18,8 +18,9 @@ create table refunds (
   reference text not null default '', -- The bank's reference; empty until it is known.
   reason text, -- Why it failed, or what is uncertain.
   ended_at timestamptz,
-  acquirer_refund_id text,
+  acquirer_refund_id text, -- Null until the acquirer returns its id, which may be after accepted_at.
   sent_at timestamptz, -- Written before the first byte is sent.
+  accepted_at timestamptz, -- When the acquirer first reported the pending refund, which is never sent again.
   attempts smallint not null default 0, -- Number of attempts to send it, and of status checks, after sent_at.
   due_at timestamptz, -- When the service sends it or checks its status next; null if it does neither.
   constraint refunds_pkey primary key (mid, refund_id),
@@ -48,13 +49,14 @@ create trigger refunds_success_is_final before update of status, reference, ende
   execute function refuse_row('a refund that succeeded is final');
 create trigger refunds_created_by_service before insert on refunds for each row
   when (current_user = 'upi_service' and not (new.status = 'PENDING' and (new.created_by = 'merchant'
-    or (new.created_by = 'acquirer' and new.acquirer_refund_id is not null and new.sent_at is null and new.due_at is null))))
+    or (new.created_by = 'acquirer' and new.accepted_at is not null and new.sent_at is null and new.due_at is null))))
   execute function refuse_row('the service makes open refunds of a merchant, or of an acquirer that has made them');
 create trigger refunds_changed_by_service before update on refunds for each row
   when (current_user = 'upi_service' and (
     (old.status = 'FAIL' and new.status not in ('FAIL', 'SUCCESS'))
     or new.acquirer_refund_id is distinct from coalesce(old.acquirer_refund_id, new.acquirer_refund_id)
-    or (old.sent_at is not null and new.sent_at is null and (new.status <> 'PENDING' or new.acquirer_refund_id is not null))
+    or new.accepted_at is distinct from coalesce(old.accepted_at, new.accepted_at)
+    or (old.sent_at is not null and new.sent_at is null and (new.status <> 'PENDING' or new.accepted_at is not null))
     or (new.created_by = 'acquirer' and (new.sent_at is not null or new.due_at is not null))))
   execute function refuse_row('a refund that was sent, or that has failed, is not sent again');
 

@@ -10,6 +10,7 @@ import { createReports } from '../../src/gateway/payments/reports.ts'
 import { mayCheckStatus, type StatusCheckRules } from '../../src/gateway/payments/status-check-times.ts'
 import { createStatusChecks } from '../../src/gateway/payments/status-checks.ts'
 import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
+import { retryRefund } from '../../src/gateway/refunds/pending-refunds.ts'
 import { findRefund } from '../../src/gateway/refunds/store.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
@@ -35,6 +36,9 @@ const LIMITS_OF_TESTS = {
   acquirers: { requestMs: 30_000 },
   webhooks: { lookIntervalMs: 3_600_000 },
 }
+
+const SEQUENCE = `select i.event_sequence as sequence
+  from payment_intents i join refunds r on r.mid = i.mid and r.order_id = i.order_id where r.our_refund_id = $1`
 
 let service: TestService
 let bank: FakePhonepe
@@ -497,6 +501,80 @@ describe('a refund at PhonePe', () => {
     await look()
     bank.refunds.faults = {}
     expect(await stored(ourRefundId)).toMatchObject({ status: 'PENDING', acquirerRefundId: booked(ourRefundId)?.id })
+  })
+
+  const withoutId = { change: ({ refundId: _, ...refund }: { refundId?: string }) => refund }
+  /** Removes the refundId from every response to a status check of this refund. */
+  const setWithoutId = (ourRefundId: string) => {
+    bank.faults = [{ call: 'findRefund', fault: withoutId, chance: 1, path: ourRefundId }]
+  }
+  const exceptionsOf = async (ourRefundId: string) =>
+    (
+      await service.db.query(
+        `select e.kind, r.reason
+           from payment_exceptions e
+           left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+          where e.our_refund_id = $1`,
+        [ourRefundId],
+      )
+    ).rows
+  const lookAfter = async (seconds: number) => {
+    service.clock.advance(seconds)
+    await look()
+  }
+
+  it('stores that PhonePe has a refund whose responses contain no refundId, and adds the refundId when it comes', async () => {
+    const { ourRefundId } = await newRefund()
+    bank.refunds.faults = { late: 1 }
+    bank.nextFaults.refund = [withoutId]
+    setWithoutId(ourRefundId)
+    await look()
+    const sentAt = service.clock.now()
+    const known = { status: 'PENDING', sentAt, acceptedAt: sentAt }
+    expect(await stored(ourRefundId)).toMatchObject({ ...known, acquirerRefundId: null })
+    for (const seconds of [60, 540]) await lookAfter(seconds)
+    expect(await stored(ourRefundId)).toMatchObject({ ...known, acquirerRefundId: null })
+    bank.faults = []
+    await lookAfter(3_000)
+    expect(await stored(ourRefundId)).toMatchObject({ ...known, acquirerRefundId: booked(ourRefundId)?.id })
+    bank.refunds.faults = {}
+    const [{ sequence } = { sequence: 0 }] = (await service.db.query(SEQUENCE, [ourRefundId])).rows
+    setWithoutId(ourRefundId)
+    Object.assign(booked(ourRefundId) ?? {}, { status: 'success', reference: '412345678901' })
+    await lookAfter(6 * 3_600)
+    bank.faults = []
+    const id = booked(ourRefundId)?.id
+    expect(await stored(ourRefundId)).toMatchObject({
+      status: 'SUCCESS',
+      reference: '412345678901',
+      acquirerRefundId: id,
+    })
+    expect((await service.db.query(SEQUENCE, [ourRefundId])).rows).toEqual([{ sequence: sequence + 1 }])
+    expect(await exceptionsOf(ourRefundId)).toEqual([])
+  })
+
+  it('resolves `refund unsure` when PhonePe returns the refund without a refundId, and the refund is not sent again', async () => {
+    const { ourRefundId, orderId, mid } = await newRefund()
+    bank.nextFaults.refund = [{ status: 500 }]
+    await look()
+    for (const seconds of [60, 540, 3_000, ...Array(4).fill(6 * 3_600)]) await lookAfter(seconds)
+    expect(await exceptionsOf(ourRefundId)).toEqual([{ kind: 'refund unsure', reason: null }])
+    const of = { id: 'OMR2', paymentId: 'OM1', createdAt: service.clock.now().toISOString() }
+    bank.refunds.all.push({ ...of, orderId, ourRefundId, amount: 20_000, status: 'pending', reference: '' })
+    setWithoutId(ourRefundId)
+    expect(await report(ourRefundId)).toBe(200)
+    await lookAfter(3)
+    bank.faults = []
+    const resolved = { kind: 'refund unsure', reason: 'the acquirer has it' }
+    expect(await exceptionsOf(ourRefundId)).toEqual([resolved])
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'PENDING', reason: null, acquirerRefundId: null })
+    const sent = bank.countOf('refund')
+    // The service has stored that PhonePe has the refund, so a later error proves nothing.
+    bank.refunds.all.splice(0)
+    for (let i = 0; i < 4; i++) await lookAfter(6 * 3_600)
+    expect(await exceptionsOf(ourRefundId)).toEqual([resolved])
+    expect(await retryRefund(service.pools.due, { mid, ourRefundId }, service.clock.now())).toBe(false)
+    expect(bank.countOf('refund')).toBe(sent)
   })
 
   it.each([

@@ -162,7 +162,7 @@ describe('the service’s role', () => {
       payment_attempts: 'failure_code failure_reason',
       payment_intents: 'cancelled_at event_sequence expires_at failure_reported_at status unreadable_at utr',
       payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at',
-      refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
+      refunds: 'accepted_at acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       webhook_deliveries: 'attempted_at attempts delivered_at due_at outcome response',
       webhook_endpoints: 'disabled_at disabled_reason failing_since',
     })
@@ -252,7 +252,8 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     )
   const succeeded = (order: Order) => report(order, 'SUCCESS')
   const failed = (order: Order) => report(order, 'FAIL')
-  const taken = async ({ refund }: Order) => asOwner(setRefund(refund, `acquirer_refund_id = 'A1', sent_at = now()`))
+  const taken = async ({ refund }: Order) =>
+    asOwner(setRefund(refund, `acquirer_refund_id = 'A1', sent_at = now(), accepted_at = now()`))
   const own = async (order: Order) => run(service.databaseUrl, insertRefund(order, OWN))
   const named = ({ utr }: Order) =>
     run(
@@ -267,7 +268,7 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     `update refunds set ${changes} where our_refund_id = '${ourRefundId}'`
   const setOwn = ({ mid }: Order, changes: string) =>
     `update refunds set ${changes} where mid = '${mid}' and created_by = 'acquirer'`
-  const OWN = { created_by: `'acquirer'`, acquirer_refund_id: `'A2'` }
+  const OWN = { created_by: `'acquirer'`, acquirer_refund_id: `'A2'`, accepted_at: 'now()' }
 
   /** Values of `columns` are SQL. */
   function refundRow({ mid, orderId, utr }: Omit<Order, 'refund'>, columns: Record<string, string>): [string, string] {
@@ -320,6 +321,11 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
       'a refund loses its identifier at its acquirer',
       taken,
       ({ refund }) => setRefund(refund, 'acquirer_refund_id = null'),
+    ],
+    [
+      'a refund loses the time at which its acquirer accepted it',
+      taken,
+      ({ refund }) => setRefund(refund, 'accepted_at = null'),
     ],
     ['more is refunded than was paid', nothing, (order) => insertRefund(order, { amount_paise: '5001' })],
     [

@@ -8,6 +8,8 @@ export type CallFault =
   | { status: number }
   | { afterMs: number }
   | { until: Promise<unknown> }
+  /** Changes the body of the response. */
+  | { change: (body: Json) => Json | undefined }
   /** The request takes effect only after this time, and its response never arrives. */
   | { arrivesAfterMs: number }
   /** Redirects to the same call, which succeeds. */

@@ -146,6 +146,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
       return undefined
     }
     const done = result()
+    if ('change' in fault) return { ...done, body: JSON.stringify(fault.change(JSON.parse(done.body))) }
     await ('until' in fault ? fault.until : sleep(fault.afterMs))
     return done
   }

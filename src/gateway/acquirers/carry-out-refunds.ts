@@ -23,7 +23,7 @@ type Dependencies = {
 /** The job source that sends new refunds and checks the status of refunds in progress. */
 export function refundJobs({ pending, updates, clientOf, now, limits: { concurrentJobs } }: Dependencies): JobSource {
   async function carryOut(refund: PendingRefund, client: Refunds): Promise<void> {
-    const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
+    const isToSend = refund.acceptedAt === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : checkStatus(refund, client)).catch(ignoreAcquirerError)
     if (now().getTime() - refund.createdAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
       await updates.needPerson(refund, 'refund without an end', now())
@@ -44,8 +44,8 @@ export function refundJobs({ pending, updates, clientOf, now, limits: { concurre
   async function checkStatus(refund: PendingRefund, client: Refunds): Promise<void> {
     const update = await client.getRefund(refund)
     if (update) return record(refund, update, 'enquiry')
-    const { sentAt, acquirerRefundId } = refund
-    const isUnsure = acquirerRefundId === null && sentAt && now().getTime() - sentAt.getTime() >= UNSURE_AFTER_MS
+    const { sentAt, acceptedAt } = refund
+    const isUnsure = acceptedAt === null && sentAt && now().getTime() - sentAt.getTime() >= UNSURE_AFTER_MS
     if (isUnsure) await updates.needPerson(refund, 'refund unsure', now())
   }
 

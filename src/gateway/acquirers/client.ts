@@ -63,7 +63,7 @@ export type Refunds = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & P
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: boolean }
 
 /** A refund to send or check. `amount` is in paise; `utr` belongs to the refunded payment. */
-export type RefundOrder = Omit<PendingRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'>
+export type RefundOrder = Omit<PendingRefund, 'mid' | 'acquirer' | 'createdAt' | 'sentAt' | 'acceptedAt'>
 
 /** Values of the metric label `call`. */
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> | 'getPayment'

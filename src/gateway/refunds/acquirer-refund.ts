@@ -65,9 +65,9 @@ export async function storeAcquirerRefund(
     await client.query(
       `insert into refunds
          (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, exception_id, acquirer, acquirer_merchant_id,
-          created_by, created_at, status, acquirer_refund_id)
+          created_by, created_at, status, acquirer_refund_id, accepted_at)
        select p.mid, $4, $4, p.order_id, p.utr, $6, 'by the acquirer', e.exception_id, $5, a.acquirer_merchant_id,
-              'acquirer', $8, 'PENDING', $7
+              'acquirer', $8, 'PENDING', $7, $8
          from payments p
          join acquirer_intents a on a.mid = p.mid and a.order_id = p.order_id and a.acquirer = $5
          left join payment_exceptions e on e.mid = p.mid and e.order_id = p.order_id and e.utr = p.utr

@@ -23,16 +23,7 @@ const LONGEST_PAUSE_SECONDS = 3_600
 /** A refund to send or to check. `paymentLink` is the link of the refund's order. */
 export type PendingRefund = Pick<
   Refund,
-  | 'mid'
-  | 'orderId'
-  | 'ourRefundId'
-  | 'amount'
-  | 'note'
-  | 'utr'
-  | 'acquirer'
-  | 'acquirerRefundId'
-  | 'createdAt'
-  | 'sentAt'
+  'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'createdAt' | 'sentAt' | 'acceptedAt'
 > & {
   /** Whether the refunded payment is a second payment of its order. */
   isSecond: boolean
@@ -72,7 +63,7 @@ export function createPendingRefunds(db: Database) {
          )
          select r.mid, r.order_id as "orderId", r.our_refund_id as "ourRefundId", r.amount_paise as amount, r.note, r.utr,
                 coalesce(p.kind = 'second', false) as "isSecond", r.acquirer,
-                r.acquirer_refund_id as "acquirerRefundId", r.created_at as "createdAt", r.sent_at as "sentAt",
+                r.created_at as "createdAt", r.sent_at as "sentAt", r.accepted_at as "acceptedAt",
                 case when p.acquirer_payment_id is not null and p.acquirer_txn_id is not null
                   then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as payment,
                 json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_order_id,
@@ -104,7 +95,7 @@ export function createPendingRefunds(db: Database) {
       await db.query(
         `update refunds
             set sent_at = null
-          where mid = $1 and our_refund_id = $2 and sent_at = $3 and status = 'PENDING' and acquirer_refund_id is null`,
+          where mid = $1 and our_refund_id = $2 and sent_at = $3 and status = 'PENDING' and accepted_at is null`,
         [mid, ourRefundId, sentAt],
       )
     },
@@ -132,7 +123,7 @@ export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName
     `update refunds r
         set sent_at = null, attempts = 0, reason = null, due_at = $3
       where r.mid = $1 and r.our_refund_id = $2 and r.status = 'PENDING' and r.due_at is null
-        and r.acquirer_refund_id is null
+        and r.accepted_at is null
         and exists (select from payment_exceptions e
                      where e.mid = r.mid and e.order_id = r.order_id and e.kind = 'refund unsure'
                        and e.our_refund_id = r.our_refund_id)`,

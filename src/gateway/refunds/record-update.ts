@@ -116,7 +116,7 @@ export function createRefundUpdates(
         const { rowCount } = await client.query(
           kind === 'refund unsure'
             ? `update refunds set due_at = null, reason = 'the acquirer does not know it'
-                where mid = $1 and our_refund_id = $2 and status = 'PENDING' and acquirer_refund_id is null`
+                where mid = $1 and our_refund_id = $2 and status = 'PENDING' and accepted_at is null`
             : `select from refunds where mid = $1 and our_refund_id = $2 and status = 'PENDING' for no key update`,
           [mid, ourRefundId],
         )
@@ -148,7 +148,7 @@ async function judge(
   }
   if (differs(update, refund)) return except('refund differs')
   if (update.status === 'PENDING') {
-    if (refund.status === 'PENDING') await saveArrival(db, refund, update, reporting)
+    if (refund.status === 'PENDING') await saveAcceptance(db, refund, update, reporting)
     return { changed: false, refund }
   }
   if (update.status === refund.status) return { changed: false, refund }
@@ -191,19 +191,20 @@ export const saveRefundException = (
 }
 
 /**
- * Stores that the acquirer has the refund. From now on the service only checks the refund's status, even if the refund
- * was unsure before.
+ * Stores that the acquirer has the refund, and the acquirer's identifier as soon as a response contains it. From now on
+ * the service only checks the refund's status, even if the refund was unsure before.
  */
-async function saveArrival(
+async function saveAcceptance(
   db: Queryable,
   refund: Refund,
   { id }: RefundUpdate,
   { source, now }: Reporting,
 ): Promise<void> {
-  if (id === undefined || refund.acquirerRefundId !== null) return
+  if (refund.acceptedAt !== null && (id === undefined || refund.acquirerRefundId !== null)) return
   await db.query(
     `update refunds
-        set acquirer_refund_id = $3, sent_at = coalesce(sent_at, $4), due_at = least(due_at, $5), reason = null
+        set acquirer_refund_id = coalesce(acquirer_refund_id, $3), accepted_at = coalesce(accepted_at, $4),
+            sent_at = coalesce(sent_at, $4), due_at = least(due_at, $5), reason = null
       where mid = $1 and our_refund_id = $2`,
     [refund.mid, refund.ourRefundId, id, now, new Date(now.getTime() + 60_000)],
   )

@@ -33,8 +33,11 @@ export type Refund = {
    */
   reason: string | null
   endedAt: Date | null
+  /** Null until the acquirer returns its identifier. Some responses of acquirers contain none. */
   acquirerRefundId: string | null
   sentAt: Date | null
+  /** When the acquirer first reported the refund as pending. */
+  acceptedAt: Date | null
   attempts: number
   dueAt: Date | null
 }

@@ -26,7 +26,7 @@ grant update (failure_reason, failure_code) on payment_attempts to upi_service;
 grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at) on payments to upi_service;
 -- The service changes a refund's progress, but not its payment and amount. Triggers check new refunds, and prevent the
 -- service from sending a final refund again.
-grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
+grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, accepted_at, attempts, due_at)
   on refunds to upi_service;
 -- The service records an endpoint's failures and disables a failing endpoint, but cannot change the endpoint's URL and
 -- secret. A trigger allows only an operator to enable an endpoint.

@@ -53,12 +53,15 @@ const REFUND_STATES = new Map<string, RefundStatus>([
   ['FAILED', 'FAIL'],
 ])
 
-/** The response to sending a refund has only the first three of these fields. */
+/**
+ * The response to sending a refund has only `refundId`, `amount` and `state`. Not every status response has `refundId`.
+ * The request names the refund, so only `state` is required.
+ */
 const Refund = z.object({
   ...railFields,
   ...codeFields,
-  refundId: phonepeId,
-  amount: paise,
+  refundId: phonepeId.optional().catch(undefined),
+  amount: orAbsent(paise),
   state: z.string(),
   merchantRefundId: orAbsent(z.string()),
   originalMerchantOrderId: orAbsent(z.string()),
