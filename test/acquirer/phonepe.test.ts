@@ -202,6 +202,12 @@ describe('a failed call to PhonePe', () => {
     ['403', json(403, '<html>'), undefined, ['refused', true]],
     ['a rejection in PhonePe’s own format', json(400, { code: 'BAD_REQUEST' }), undefined, ['refused', true]],
     ['a rejection whose code has another field name', json(400, { errorCode: 'PR004' }), undefined, ['refused', true]],
+    [
+      'a rejection whose errorCode is null',
+      json(400, { errorCode: null, code: 'BAD_REQUEST' }),
+      undefined,
+      ['refused', true],
+    ],
     ['a rejection by a proxy', json(400, '<html>'), undefined, ['refused', false]],
     ['a known order name', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
     ['a known order name, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
@@ -424,6 +430,15 @@ describe('a PhonePe webhook', () => {
       expect(rows.map((row) => row.body).join()).not.toContain(CUSTOMER_VPA)
     },
   )
+})
+
+it('records the payment of an order that PhonePe created without returning its own orderId', async () => {
+  bank.nextFaults.createOrder = [{ change: ({ orderId: _, ...created }: { orderId?: string }) => created }]
+  const orderId = await newOrder()
+  await bank.pay(orderId, quietly)
+  await send(eventAbout(orderId))
+  await runStatusChecks()
+  expect(await statusOf(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
 })
 
 describe('a refund at PhonePe', () => {

@@ -329,7 +329,7 @@ describe('a notification from Setu about a refund', () => {
       (await service.db.query(`select from payment_exceptions where kind = 'unreadable'`)).rowCount ?? 0
     const before = await saved()
     const names = [7, 'a\0b', '\ud800'].map((ourRefundId) => ({ ourRefundId }))
-    const wrong = [...names, { amount: '1' }, { merchantId: '' }, { id: null }]
+    const wrong = [...names, { amount: '1' }, { merchantId: '../x' }]
     for (const changes of wrong) expect(await report(row, { status: 'success', ...changes })).toBe(400)
     expect(await saved()).toBe(before + wrong.length)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })

@@ -78,8 +78,8 @@ export function shortText(text: unknown): string | undefined {
 
 /** Returns the acquirer's own error code; undefined if the response has no code, such as a proxy's response. */
 export function codeOf({ body }: JsonResponse): string | undefined {
-  const { code, errorCode = code } = (body ?? {}) as Record<string, unknown>
-  return shortText(errorCode)
+  const { code, errorCode } = (body ?? {}) as Record<string, unknown>
+  return shortText(errorCode) ?? shortText(code)
 }
 
 /**

@@ -21,7 +21,8 @@ export type PaymentReport = {
   status: FinalStatus
   /** The bank's reference of the payment, in upper case. A SUCCESS has a `utr` or `names`. */
   utr: string | undefined
-  amount: Paise
+  /** Undefined only for a failed attempt whose report contains no amount. */
+  amount: Paise | undefined
   paidAt: Date | undefined
   /**
    * The acquirer that sent the report. Only the order's own acquirer may report a payment. `id` is the acquirer's
@@ -145,7 +146,8 @@ export type Verdict =
  */
 export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
-  if (report.amount !== intent.amount) return { verdict: 'exception', kind: 'amount differs' }
+  const amount = report.status === 'SUCCESS' ? report.amount : (report.amount ?? intent.amount)
+  if (amount !== intent.amount) return { verdict: 'exception', kind: 'amount differs' }
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined

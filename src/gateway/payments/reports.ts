@@ -83,7 +83,8 @@ export function createReports(
   ): Promise<Stored> {
     const { source, now, attempt, person, note, saves } = received
     const acquirerAccount = source === 'notification' ? report.acquirer?.name : undefined
-    const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
+    const amount = report.amount ?? stored?.amount ?? 0
+    const exception = { ...report, amount, mid: stored?.mid ?? '', person, note, acquirerAccount }
     const save = async (kind: ExceptionKind, utr = report.utr) =>
       (await saveException(db, kind, { ...exception, utr }, now)) ? [kind] : []
     const reject = async (kind: Contradiction, utr?: string) => {

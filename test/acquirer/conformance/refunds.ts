@@ -275,7 +275,7 @@ export const REFUNDS: Case[] = [
     async run(stage) {
       const { refund, row } = await newPending(stage)
       expect(await report(stage, row, { status: 'success', ourRefundId: 'a'.repeat(32) })).toBe(404)
-      expect(await report(stage, row, { status: 'success', id: '' })).toBe(400)
+      expect(await report(stage, row, { status: 'success', amount: -1 })).toBe(400)
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
     },
   },

@@ -6,7 +6,6 @@ import type { AcquirerClient } from '../client.ts'
 import {
   codeOf,
   notBelieved,
-  orAbsent,
   readBody,
   readStatus,
   reportedId,
@@ -58,8 +57,7 @@ const PaymentResponse = z.object({
   ...paymentFields,
   order_id: z.unknown().optional(),
   payment_status: z.unknown().optional(),
-  payment_amount: paymentFields.payment_amount.optional().catch(undefined),
-  payment_currency: orAbsent(paymentFields.payment_currency),
+  payment_amount: paymentFields.payment_amount.catch(undefined),
 })
 
 export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
@@ -137,14 +135,9 @@ const PENDING: readonly unknown[] = ['PENDING', 'NOT_ATTEMPTED', 'FLAGGED']
 function readPayment(account: string, orderId: string, payment: z.output<typeof PaymentResponse>) {
   const { payment_status: status, payment_amount: amount, bank_reference: reference, cf_payment_id: id } = payment
   const isFailed = PAYMENT_ENDS.get(status) === 'FAIL'
-  if (PENDING.includes(status) || (isFailed && amount === undefined)) return 'pending' as const
-  const isPaid = status === 'SUCCESS' && (reference !== undefined || id !== undefined)
-  if (amount === undefined || !(isFailed || isPaid)) return undefined
-  const known = {
-    ...payment,
-    order_id: reportedId(payment.order_id, orderId),
-    payment_status: String(status),
-    payment_amount: amount,
-  }
+  if (PENDING.includes(status)) return 'pending' as const
+  const isPaid = status === 'SUCCESS' && amount !== undefined && (reference !== undefined || id !== undefined)
+  if (!isFailed && !isPaid) return undefined
+  const known = { ...payment, order_id: reportedId(payment.order_id, orderId), payment_status: String(status) }
   return toPaymentReport(account, orderId, known) ?? ('pending' as const)
 }

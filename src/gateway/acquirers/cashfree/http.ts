@@ -72,8 +72,8 @@ export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
 export const paymentFields = {
   order_id: text(64),
   payment_status: z.string(errorText('must be text')),
-  payment_amount: bankAmount,
-  payment_currency: z.literal('INR', errorText('must be INR')).optional(),
+  payment_amount: orAbsent(bankAmount),
+  payment_currency: orAbsent(z.literal('INR', errorText('must be INR'))),
   bank_reference: bankReference,
   payment_time: orAbsent(zonedMoment).catch(undefined),
   cf_payment_id: paymentId,
@@ -121,16 +121,19 @@ const REFUND_STATES = new Map<string, RefundStatus>([
   ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
 ])
 
-/** Fields of a refund in Cashfree's responses and notifications. */
+/**
+ * Fields of a refund in Cashfree's responses and notifications. Its `refund_id` identifies a refund of the service. A
+ * `cf_refund_id` in an unknown format is treated as absent.
+ */
 export const refundFields = {
-  order_id: text(64),
-  cf_refund_id: cashfreeId,
+  order_id: orAbsent(text(64)),
+  cf_refund_id: orAbsent(cashfreeId).catch(undefined),
   refund_status: z.string(errorText('must be text')),
-  refund_amount: bankAmount,
+  refund_amount: orAbsent(bankAmount),
   refund_arn: z.unknown().optional(),
 }
 
-export function toRefundUpdate(refund: z.output<z.ZodObject<typeof refundFields>>): RefundUpdate & { amount: number } {
+export function toRefundUpdate(refund: z.output<z.ZodObject<typeof refundFields>>): RefundUpdate {
   const { order_id: orderId, cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
   const status = REFUND_STATES.get(word)
   return {

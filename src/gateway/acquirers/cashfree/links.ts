@@ -5,17 +5,25 @@ import { bankAmount, toJsonNumber } from '../../../platform/money.ts'
 import type { Intent } from '../../payments/intent.ts'
 import { accountName, type CashfreeSettings } from '../accounts.ts'
 import type { Links } from '../client.ts'
-import { notBelieved, throwUndone } from '../json-request.ts'
+import { notBelieved, orAbsent, reportedId, throwUndone } from '../json-request.ts'
 import { notificationPath } from '../notification.ts'
 import { readPaymentLink } from '../payment-link.ts'
 import { type CashfreeRequest, NAME, noteOf, OrderState } from './http.ts'
 
-const OrderResponse = z.object({
-  order_id: z.string(),
+/** An order that existed before the request proves by these fields that the order is the requested one. */
+const ExistingOrder = z.object({
+  order_id: z.unknown().optional(),
   order_amount: bankAmount,
   order_currency: z.literal('INR'),
   order_status: z.literal('ACTIVE'),
   payment_session_id: z.string().min(1).max(1_024),
+})
+
+/** The request determines these fields of a new order, so they are only compared. */
+const NewOrder = ExistingOrder.extend({
+  order_amount: orAbsent(ExistingOrder.shape.order_amount),
+  order_currency: orAbsent(ExistingOrder.shape.order_currency),
+  order_status: orAbsent(ExistingOrder.shape.order_status),
 })
 
 const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
@@ -40,10 +48,11 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
       order_note: noteOf(intent.note, 200),
     }
     const created = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
-    const response =
-      created.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : created
-    const { data: order } = OrderResponse.safeParse(response.body)
-    if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
+    const isKnown = created.status === 409
+    const response = isKnown ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : created
+    const { data: order } = (isKnown ? ExistingOrder : NewOrder).safeParse(response.body)
+    const isOurs = order && reportedId(order.order_id, orderId) === orderId && (order.order_amount ?? amount) === amount
+    if (isOurs) return order.payment_session_id
     throw notBelieved(response, 'Cashfree created an order that does not match the request', { orderId })
   }
 

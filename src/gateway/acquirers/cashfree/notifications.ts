@@ -7,6 +7,7 @@ import { isOrderId } from '../../payments/intent.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import { accountName, type CashfreeSettings } from '../accounts.ts'
 import { parseExact } from '../exact-json.ts'
+import { orAbsent } from '../json-request.ts'
 import {
   bankReference,
   type Fields,
@@ -15,17 +16,19 @@ import {
   type Notifications,
   namedWithSuccess,
   onlyFields,
+  requiredWithSuccess,
 } from '../notification.ts'
 import { NAME, PAYMENT_ENDS, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
 
 /** The fields read from a payment event. Cashfree also sends customer data, which is never read. */
 const PaymentEvent = z
   .object(paymentFields)
+  .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['payment_amount']))
   .superRefine(namedWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'cf_payment_id']))
 
 const RefundEvent = z.object({
-  refund_id: text(64).optional(),
-  refund_type: z.string(errorText('must be text')).optional(),
+  refund_id: orAbsent(text(64)),
+  refund_type: orAbsent(z.string(errorText('must be text'))),
   bank_reference: bankReference,
   cf_payment_id: paymentFields.cf_payment_id,
   ...refundFields,
@@ -69,11 +72,14 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
   // the service did not create the refund.
   const ourRefundId = (event.refund_id ?? '').toLowerCase()
   if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
-  if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
+  const { orderId, id, amount = 0 } = update
+  if (orderId === undefined || id === undefined) throw badRequest(UNNAMED)
+  if (amount < 1 || amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
   const payment = paymentId === undefined ? undefined : { id: paymentId }
   return { ...update, acquirerInitiated: true, utr, payment }
 }
 
+const UNNAMED = 'order_id and cf_refund_id are required for a refund that the service did not create'
 const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}`
 
 const SIGNATURE =

@@ -1,10 +1,11 @@
 import * as z from 'zod'
 import { toJsonNumber } from '../../../platform/money.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
-import { codeOf, type JsonResponse, notBelieved, readBody } from '../json-request.ts'
+import { codeOf, type JsonResponse, notBelieved, orAbsent, readBody } from '../json-request.ts'
 import { type CashfreeRequest, noteOf, refundFields, toRefundUpdate } from './http.ts'
 
-const RefundResponse = z.object({ refund_id: z.string(), ...refundFields })
+/** The request names the refund, so Cashfree's ids are only compared. */
+const RefundResponse = z.object({ refund_id: orAbsent(z.string()).catch(undefined), ...refundFields })
 
 const ONLY_ITS_OWN =
   'Cashfree refunds only the payment that paid its order. Refund the duplicate payment in the Cashfree dashboard.'

@@ -119,12 +119,13 @@ export function readPayments(
   requireOrder(response, orderId, order.merchantOrderId)
   const { state, amount } = order
   const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
-  const reportOf = (attempt: z.output<typeof Attempt>, amount: number) => ({
+  const reportOf = (attempt: z.output<typeof Attempt>) => ({
     orderId,
     utr: utrOf([attempt]),
     amount,
     paidAt: attempt.timestamp === undefined ? undefined : new Date(attempt.timestamp),
-    acquirer: { name: account, id: reportedId(order.orderId, id) },
+    // `id` is the service's orderId if the response to the create contained no id of PhonePe.
+    acquirer: { name: account, id: id === orderId ? id : reportedId(order.orderId, id) },
     names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },
   })
   if (state === 'CREATED' || state === 'PENDING') return []
@@ -134,7 +135,7 @@ export function readPayments(
     state === 'COMPLETED' && amount !== undefined
       ? completed
           .filter((attempt) => (attempt.amount ?? amount) === amount)
-          .map((attempt) => ({ ...reportOf(attempt, amount), status: 'SUCCESS' as const }))
+          .map((attempt) => ({ ...reportOf(attempt), status: 'SUCCESS' as const }))
           .filter(({ utr, names }) => utr !== undefined || names !== undefined)
       : []
   if (paid.length < completed.length || (state !== 'FAILED' && paid.length === 0)) {
@@ -148,10 +149,8 @@ export function readPayments(
   if (paid.length > 0) return paid
   const last = attempts.at(-1)
   if (last === undefined) return []
-  if (amount === undefined)
-    throw notBelieved(response, 'PhonePe returned a failed order without its amount', { orderId })
   const failure = failureOf(last) ?? failureOf(order)
-  return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
+  return failure === 'under way' ? [] : [{ ...reportOf(last), status: 'FAIL', failure }]
 }
 
 /** PhonePe's error codes by failure reason. The list omits codes for cards and codes that name no cause. */

@@ -1,7 +1,15 @@
 import * as z from 'zod'
 import type { HttpClient } from '../../../platform/outbound/http-client.ts'
 import type { PhonepeSettings } from '../accounts.ts'
-import { codeOf, createJsonRequest, failed, type JsonResponse, notBelieved, readBody } from '../json-request.ts'
+import {
+  codeOf,
+  createJsonRequest,
+  failed,
+  type JsonResponse,
+  notBelieved,
+  orAbsent,
+  readBody,
+} from '../json-request.ts'
 import { bankReference } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
@@ -57,11 +65,15 @@ export function createPhonepeRequest(
   }
 }
 
-/** An identifier that PhonePe has assigned. */
-export const phonepeId = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/)
+/** An identifier that PhonePe has assigned. An identifier in an unknown format is treated as absent. */
+export const phonepeId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,64}$/)
+  .optional()
+  .catch(undefined)
 
 const Rail = z
-  .object({ type: z.literal('UPI'), utr: bankReference })
+  .object({ type: orAbsent(z.literal('UPI')), utr: bankReference })
   .optional()
   .catch(undefined)
 

@@ -2,17 +2,20 @@ import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
 import { accountName, type PhonepeSettings } from '../accounts.ts'
 import type { Links } from '../client.ts'
-import { readBody, throwUnmade, undone } from '../json-request.ts'
+import { orAbsent, readBody, throwUnmade, undone } from '../json-request.ts'
 import { readPaymentLink } from '../payment-link.ts'
 import { isRejection, NAME, type PhonepeRequest, phonepeId } from './http.ts'
 
 export const SHORTEST_EXPIRY_MINUTES = 5
 export const EXPIRY_RULE = `phonepe accepts orders of at least ${SHORTEST_EXPIRY_MINUTES} minutes: set --expiry-minutes to ${SHORTEST_EXPIRY_MINUTES} or more`
 
-/** PhonePe's response to a create does not name the service's order. `qrData`, an image of the link, is not read. */
+/**
+ * PhonePe's response to a create does not name the service's order, and `orderId` is PhonePe's own id. `qrData`, an
+ * image of the link, is not read.
+ */
 const Created = z.object({
   orderId: phonepeId,
-  state: z.enum(['CREATED', 'PENDING']),
+  state: orAbsent(z.enum(['CREATED', 'PENDING'])),
   intentUrl: z.string().max(2_048),
 })
 
@@ -32,7 +35,12 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
         throwUnmade(isRejection),
       )
       const created = readBody(Created, response, 'PhonePe returned a created order in an unknown format', { orderId })
-      const names = { acquirer: accountName(NAME, account), merchantId, id: created.orderId, link: created.intentUrl }
+      const names = {
+        acquirer: accountName(NAME, account),
+        merchantId,
+        id: created.orderId ?? orderId,
+        link: created.intentUrl,
+      }
       const unchecked = { link: created.intentUrl, requestId: response.requestId, isCurrencyOptional: true, isSandbox }
       const { reference, payeeVpa } = readPaymentLink(unchecked, intent, payees)
       return { paymentLink: { ...names, reference }, payeeVpa }

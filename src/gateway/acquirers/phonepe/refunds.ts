@@ -60,17 +60,17 @@ const REFUND_STATES = new Map<string, RefundStatus>([
 const Refund = z.object({
   ...railFields,
   ...codeFields,
-  refundId: phonepeId.optional().catch(undefined),
+  refundId: phonepeId,
   amount: orAbsent(paise),
   state: z.string(),
-  merchantRefundId: orAbsent(z.string()),
-  originalMerchantOrderId: orAbsent(z.string()),
+  merchantRefundId: z.string().optional().catch(undefined),
+  originalMerchantOrderId: z.string().optional().catch(undefined),
   paymentDetails: z.array(z.object(railFields)).optional().catch(undefined),
 })
 
 export function readRefund(ourRefundId: string, response: JsonResponse): RefundUpdate {
   const refund = readBody(Refund, response, 'PhonePe returned a refund in an unknown format', { ourRefundId })
-  const { state, errorCode, detailedErrorCode = errorCode, paymentDetails = [] } = refund
+  const { state, errorCode, detailedErrorCode, paymentDetails = [] } = refund
   const status = REFUND_STATES.get(state)
   return {
     status: status ?? 'PENDING',
@@ -80,6 +80,6 @@ export function readRefund(ourRefundId: string, response: JsonResponse): RefundU
     id: refund.refundId,
     amount: refund.amount,
     reference: utrOf([refund, ...paymentDetails]) ?? '',
-    reason: status === 'FAIL' ? (shortText(detailedErrorCode) ?? 'FAILED') : undefined,
+    reason: status === 'FAIL' ? (shortText(detailedErrorCode) ?? shortText(errorCode) ?? 'FAILED') : undefined,
   }
 }

@@ -3,7 +3,7 @@ import type { PaymentReport } from '../../payments/outcome.ts'
 import { accountName, type SetuSettings } from '../accounts.ts'
 import type { Acquirer } from '../acquirer.ts'
 import type { AcquirerClient, LinkedOrder } from '../client.ts'
-import { notBelieved, paise, readStatus, reportedId, UnreadableStatus } from '../json-request.ts'
+import { paise, readStatus, reportedId, UnreadableStatus } from '../json-request.ts'
 import { createSetuRequest, NAME, paymentFields, toPaymentReport } from './http.ts'
 import { setuLinks } from './links.ts'
 import { setuNotifications } from './notifications.ts'
@@ -57,7 +57,6 @@ const PaymentResponse = z.object({
   status: z.unknown().optional(),
   productInstanceId: z.unknown().optional(),
   amount: paise.optional().catch(undefined),
-  txnTs: paymentFields.txnTs.catch(undefined),
 })
 
 export function setuClient(
@@ -75,16 +74,13 @@ export function setuClient(
     if (last.status === 'initiated' || last.status === 'pending') return []
     const productInstanceId = reportedId(last.productInstanceId, paymentLink.id)
     const isNamed = last.rrn !== undefined || last.id !== undefined
-    const { amount } = last
-    if (amount !== undefined && (last.status === 'failed' || (last.status === 'success' && isNamed))) {
-      const status = last.status === 'success' ? 'SUCCESS' : 'FAIL'
-      const report = toPaymentReport(name, orderId, status, { ...last, amount, productInstanceId })
+    const isPaid = last.status === 'success' && last.amount !== undefined && isNamed
+    if (isPaid || last.status === 'failed') {
+      const report = toPaymentReport(name, orderId, isPaid ? 'SUCCESS' : 'FAIL', { ...last, productInstanceId })
       return report ? [report] : []
     }
     const message = 'Setu returned a payment whose status, amount or reference is unreadable'
-    throw last.status === 'failed'
-      ? notBelieved(response, message, { orderId })
-      : new UnreadableStatus(response, message, orderId)
+    throw new UnreadableStatus(response, message, orderId)
   }
 
   return {

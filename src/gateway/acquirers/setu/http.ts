@@ -76,11 +76,12 @@ export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be a Setu identifier')
 
+/** A time in an unknown format is treated as absent, so that the payment is still recorded. */
 export const paymentFields = {
-  productInstanceId: acquirerId,
-  amount: paise,
+  productInstanceId: orAbsent(acquirerId),
+  amount: orAbsent(paise),
   rrn: bankReference,
-  txnTs: orAbsent(zonedMoment),
+  txnTs: orAbsent(zonedMoment).catch(undefined),
   id: paymentId,
   txnId: paymentId,
   reason: z.unknown().optional(),
@@ -115,8 +116,12 @@ function failureOf(reason: unknown) {
   return readFailure([npciRespCode, npciErrCode], npciErrCategory === 'TD' ? 'bank_unavailable' : undefined)
 }
 
-/** Fields of a refund. `crn` and `reason` are optional, because Setu documents both fields as optional. */
-export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
+/** Fields of a refund, which its `referenceId` identifies. An id in an unknown format is treated as absent. */
+export const refundFields = {
+  id: orAbsent(acquirerId).catch(undefined),
+  crn: z.unknown().optional(),
+  reason: z.unknown().optional(),
+}
 
 type SetuRefund = z.output<z.ZodObject<typeof refundFields>> &
   Pick<RefundUpdate, 'status' | 'unknownStatus' | 'amount' | 'merchantId'> & { referenceId?: string | undefined }

@@ -1,15 +1,15 @@
 import * as z from 'zod'
 import { transactionNote } from '../../payments/upi-links.ts'
 import type { Links } from '../client.ts'
-import { notBelieved, throwUnmade } from '../json-request.ts'
+import { notBelieved, orAbsent, throwUnmade } from '../json-request.ts'
 import { readPaymentLink } from '../payment-link.ts'
 import { ACQUIRER_ID, type SetuRequest } from './http.ts'
 
 const DynamicQr = z.object({
   id: z.string().regex(ACQUIRER_ID),
   intentLink: z.string(),
-  status: z.enum(['inactive', 'active']).optional(),
-  referenceId: z.string().optional(),
+  status: orAbsent(z.enum(['inactive', 'active'])),
+  referenceId: orAbsent(z.string()),
 })
 
 /** `name` is the name of the acquirer account. */

@@ -3,7 +3,7 @@ import { unsigned } from '../../../errors.ts'
 import { errorText, text } from '../../../platform/fields.ts'
 import { bodyCheck } from '../../../platform/http/input.ts'
 import { accountName, type SetuSettings } from '../accounts.ts'
-import { paise } from '../json-request.ts'
+import { orAbsent, paise } from '../json-request.ts'
 import {
   type Fields,
   isSigned,
@@ -11,6 +11,7 @@ import {
   type Notifications,
   namedWithSuccess,
   onlyFields,
+  requiredWithSuccess,
 } from '../notification.ts'
 import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
 
@@ -24,13 +25,14 @@ const PaymentEvent = z
     merchantReferenceId: text(255),
     ...paymentFields,
   })
+  .superRefine(requiredWithSuccess('eventType', 'payment.success', ['amount']))
   .superRefine(namedWithSuccess('eventType', 'payment.success', ['rrn', 'id']))
 
 const RefundEvent = z.object({
   eventType: z.enum(['refund.pending', 'refund.successful', 'refund.failed']),
   referenceId: text(255),
-  merchantId: acquirerId,
-  amount: paise,
+  merchantId: orAbsent(acquirerId),
+  amount: orAbsent(paise),
   ...refundFields,
 })
 
