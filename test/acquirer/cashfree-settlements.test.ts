@@ -194,6 +194,37 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     expect((await readOne('DISPUTE', dispute)).line).toMatchObject({ utr: 'E78' })
   })
 
+  it.each(['REFUND', 'DISPUTE', 'CHARGEBACK'].flatMap((type) => [`${type}_REVERSAL`, `${type}_REVERSE`]))(
+    'converts a %s event to a settlement line with the event’s id',
+    async (type) => {
+      const event_details = { event_id: 4712, event_settlement_amount: number('197.64') }
+      const charges = { event_service_charge: 2, event_service_tax: number('0.36') }
+      const event = await readOne(type, {
+        event_details: { ...event_details, ...charges },
+        order_details: { order_id: 'order_1' },
+        refund_details: { refund_arn: 'ARN1' },
+      })
+      expect(event).toMatchObject({
+        ...{ kind: type, amount: 197_64, payoutUtr: 'PGI45406' },
+        line: { orderId: 'order_1', utr: 'E4712', payment: { utr: '523504870405' }, fee: 2_00, tax: 36 },
+      })
+    },
+  )
+
+  it.each([
+    // Columns: amount in the payout, amount of the dispute, and the stored fee and tax.
+    ['no charges', 200, 200, [0, 0]],
+    ['charges that the payout deducts', number('197.64'), 200, [2_00, 36]],
+    // A row that pays money out has no negative fee.
+    ['charges that the payout returns', number('202.36'), 200, [0, 0]],
+    ['an amount of its own', 150, 200, [0, 0]],
+  ])('converts a DISPUTE_REVERSAL event with %s to a settlement line', async (_what, settled, whole, stored) => {
+    const charges = { event_service_charge: 2, event_service_tax: number('0.36') }
+    const sums = { event_settlement_amount: settled, event_amount: whole }
+    const { line } = await readOne('DISPUTE_REVERSAL', { event_details: { ...sums, ...charges } })
+    expect([line?.fee, line?.tax]).toEqual(stored)
+  })
+
   it.each([
     ['PAYMENT', { event_status: 'FAILED' }, 'PAYMENT FAILED', 200_00],
     ['PAYMENT', { event_status: null }, 'PAYMENT ?', 200_00],
@@ -203,8 +234,13 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['DISPUTE', { event_settlement_amount: 0 }, 'DISPUTE', -0],
     // Cashfree deducted more than the customer paid.
     ['PAYMENT', { event_settlement_amount: number('-1.18') }, 'PAYMENT', -1_18],
-    ['REFUND_REVERSAL', {}, 'REFUND_REVERSAL', 200_00],
-    ['CHARGEBACK_REVERSAL', {}, 'CHARGEBACK_REVERSAL', 200_00],
+    ['DISPUTE_REVERSAL', { event_status: 'PENDING' }, 'DISPUTE_REVERSAL PENDING', 200_00],
+    ['DISPUTE_REVERSAL', { sale_type: 'DEBIT' }, 'DISPUTE_REVERSAL', -200_00],
+    ['DISPUTE_REVERSAL', { event_settlement_amount: 0 }, 'DISPUTE_REVERSAL', 0],
+    // A line without a name of its own would repeat the line of its payment.
+    ['DISPUTE_REVERSAL', { event_id: null }, 'DISPUTE_REVERSAL', 200_00],
+    ['DISPUTE_REVERSAL', { event_id: 'a/b' }, 'DISPUTE_REVERSAL', 200_00],
+    ['RISK_REVERSE', {}, 'RISK_REVERSE', 200_00],
     ['OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: number('-1.50') }, 'OTHER_ADJUSTMENT', -1_50],
     ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
     ['\u001b[2J', {}, '?', 200_00],

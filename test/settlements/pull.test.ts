@@ -107,7 +107,7 @@ describe('ops settlements pull', () => {
     )
     expect(document).toEqual({
       ...{ import: 1, inserted: 4, unchanged: 0, updated: 0, matched: 0, insertedAmount: '147.64', amount: '147.64' },
-      ...{ warnings: [], notStored: [] },
+      ...{ warnings: [], notStored: [], inClosedMonths: 0 },
     })
     const line = { brn: 'PGI45406', status: 'SUCCESS', fee: '0.00', tax: '0.00', account: 'cashfree' }
     const dated = { initiated_at: new Date(`${THURSDAY}T04:30:00Z`), created_at: new Date(`${THURSDAY}T13:03:51Z`) }
@@ -130,8 +130,8 @@ describe('ops settlements pull', () => {
     const ofSetu = await payOrder('setu')
     serveRecon(bank, {
       data: [
-        of(order, 'REFUND_REVERSAL', { event_settlement_amount: number('12.50') }),
-        of(order, 'REFUND_REVERSAL'),
+        of(order, 'RISK_REVERSE', { event_settlement_amount: number('12.50') }),
+        of(order, 'RISK_REVERSE'),
         of(order, 'OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: 7 }),
         reconEvent('PAYMENT'),
         of(ofSetu, 'PAYMENT'),
@@ -141,7 +141,7 @@ describe('ops settlements pull', () => {
       ],
     })
     const notStored = [
-      { what: 'REFUND_REVERSAL', events: 2, amount: '212.50' },
+      { what: 'RISK_REVERSE', events: 2, amount: '212.50' },
       { what: 'OTHER_ADJUSTMENT', events: 2, amount: '193.00' },
       { what: 'of unknown orders', events: 2, amount: '400.00' },
       { what: 'not paid out yet', events: 1, amount: '200.00' },
@@ -154,9 +154,66 @@ describe('ops settlements pull', () => {
       { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: 80550 },
     ])
     expect((await pull()).stdout).toBe(
-      `Import 2: 0 ${NOTHING}; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of unknown orders (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00).\n`,
+      `Import 2: 0 ${NOTHING}; not stored: 2 RISK_REVERSE (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of unknown orders (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00).\n`,
     )
     expect(await stored()).toEqual([])
+  })
+
+  it('settlements pull stores each returned deduction as a line under the event’s id, and not in the adjustments', async () => {
+    const [order, unknown] = [await payOrder(), { orderId: 'somebody_elses_2', utr: newUtr() }]
+    const types = ['REFUND', 'DISPUTE', 'CHARGEBACK'].flatMap((type) => [`${type}_REVERSAL`, `${type}_REVERSE`])
+    const returned = types.map((type, index) => of(order, type, { event_id: 100 + index }))
+    const others = [of(order, 'OTHER_ADJUSTMENT', { event_settlement_amount: 3 }), of(unknown, 'DISPUTE_REVERSAL')]
+    expect(await pullPages([...returned, ...others])).toMatchObject({
+      ...{ ...counts, inserted: 6, amount: '1200.00' },
+      notStored: [
+        { what: 'OTHER_ADJUSTMENT', events: 1, amount: '3.00' },
+        { what: 'of unknown orders', events: 1, amount: '200.00' },
+      ],
+    })
+    expect((await stored()).map(({ utr, amount, payment_utr }) => [utr, amount, payment_utr])).toEqual(
+      types.map((_, index) => [`E${100 + index}`, '200.00', order.utr]),
+    )
+    const { rows } = await db.query('select amount_paise, unknown_orders_paise from payout_rests')
+    expect(rows).toEqual([{ amount_paise: 203_00, unknown_orders_paise: 200_00 }])
+    expect(await pullPages([...returned, ...others])).toMatchObject({ ...counts, unchanged: 6 })
+  })
+
+  it('settlements pull stores a deduction and its return under the payment of their order if the events contain no payment', async () => {
+    const order = await payOrder()
+    const none = { payment_details: { bank_reference: null, cf_payment_id: null } }
+    await pullPages([
+      of(order, 'DISPUTE', { event_id: 201 }, none),
+      of(order, 'DISPUTE_REVERSAL', { event_id: 202 }, none),
+    ])
+    expect(await stored()).toMatchObject([
+      { utr: 'E201', payment_utr: order.utr },
+      { utr: 'E202', payment_utr: order.utr },
+    ])
+  })
+
+  it('settlements pull reports the number of lines that it adds to days of closed months', async () => {
+    const order = await payOrder()
+    await db.query(
+      `insert into closed_months (month, closed_at, closed_by, sha256, figures) values ('2025-12', '2026-01-02', 'asha', '', '{}')`,
+    )
+    const on = (day: string) => ({ settlement_details: { settlement_initiated_on: `${day}T00:00:00+05:30` } })
+    const events = [
+      of(order, 'PAYMENT', {}, on('2025-12-01')),
+      of(order, 'DISPUTE', {}, on('2025-11-30')),
+      of(order, 'DISPUTE_REVERSAL', {}, on('2025-12-31')),
+      of(order, 'DISPUTE', {}, on('2026-01-01')),
+    ]
+    expect(await pullPages(events.slice(0, 1))).toMatchObject({ inserted: 1, inClosedMonths: 1 })
+    expect(await pullPages(events)).toMatchObject({ inserted: 3, unchanged: 1, inClosedMonths: 1 })
+    expect(await pullPages(events)).toMatchObject({ inserted: 0, unchanged: 4, inClosedMonths: 0 })
+    await db.query(
+      'truncate settlements, settlement_versions, settlement_imports, settlement_import_bases, payout_rests',
+    )
+    serveRecon(bank, { data: events })
+    expect((await pull()).stdout).toBe(
+      'Import 1: 4 inserted, ₹0.00, 0 unchanged, 0 updated; 2 rows inserted on days of closed months.\n',
+    )
   })
 
   it('settlements pull changes nothing when repeated, and settlements undo reverts the pull', async () => {
@@ -271,6 +328,62 @@ describe('ops settlements pull', () => {
     )
     expect(bank.countOf('recon')).toBe(requested)
   })
+
+  it.each([
+    ['a won dispute', ['DISPUTE', 'DISPUTE_REVERSAL'], []],
+    ['a won chargeback with charges', ['CHARGEBACK', 'CHARGEBACK_REVERSE'], ['197.64', '2', '0.36']],
+    ['a refund that the bank returned', ['REFUND', 'REFUND_REVERSAL'], []],
+    ['two disputes of which one is won', ['DISPUTE', 'CHARGEBACK', 'DISPUTE_REVERSAL'], []],
+    ['a lost dispute', ['DISPUTE'], []],
+  ] as const)(
+    'reconcile reports the same after settlements pull and after a file with the same rows: %s',
+    async (_what, types, [settled = '200', fee = '0', tax = '0']) => {
+      const pulledFor = mid
+      const order = await payOrder()
+      const days = [THURSDAY, FRIDAY, '2026-01-17', '2026-01-19']
+      const events = ['PAYMENT', ...types].map((type, index) =>
+        of(order, type, net(settled, fee, tax), {
+          settlement_details: { utr: `PGI${index}`, settlement_initiated_on: `${days[index]}T10:00:00+05:30` },
+        }),
+      )
+      await pullPages(events)
+      const rows = await stored()
+      ;({ mid } = await newMerchant(db))
+      const { utr } = await payOrder()
+      const file = rows.map((row) =>
+        [
+          ...[mid, row.amount, row.utr === order.utr ? utr : row.utr, row.brn, row.status],
+          ...[row.initiated_at.toISOString(), row.fee, row.tax, utr],
+        ].join(),
+      )
+      const header = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr'
+      const imported = await runOps(
+        url,
+        ['settlements', 'import', '-', '--acquirer', 'cashfree'],
+        [header, ...file, ''].join('\n'),
+      )
+      expect(imported).toMatchObject({ code: 0, stderr: '' })
+      const bookOf = async (of: string, own: string) => {
+        const report = ['reconcile', '--from', WEDNESDAY, '--to', '2026-01-31', '--mid', of, '--json']
+        const { merchants } = JSON.parse((await ops(report)).stdout.replaceAll(own, 'OWN'))
+        const { differences, total } = merchants[0]
+        return {
+          total,
+          differences: differences.map(
+            ({ id: _, orderId: __, merchantOrderId: ___, cause, ...one }: { [name: string]: string }) => ({
+              ...one,
+              cause: cause?.replace(/import \d+/g, 'import'),
+            }),
+          ),
+        }
+      }
+      const pulled = await bookOf(pulledFor, order.utr)
+      expect(pulled).toEqual(await bookOf(mid, utr))
+      const isClosed = types.length % 2 === 0
+      expect(pulled.differences.map(({ kind }: { kind: string }) => kind)).toEqual(isClosed ? [] : ['reversal'])
+      expect(pulled.total.carriedForward).toBe(isClosed ? '0.00' : '200.00')
+    },
+  )
 
   it('reconcile balances to 0.00 after settlements pull with fees, refunds and refund charges', async () => {
     const [paid, refunded, charged] = [await payOrder(), await payOrder(), await payOrder()]

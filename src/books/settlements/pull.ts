@@ -1,5 +1,6 @@
 import type { SettledEvent } from '../../gateway/acquirers/acquirer.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
@@ -35,7 +36,7 @@ export async function readPages(
 
 /**
  * Writes an acquirer's settlement events as a settlement file for the import: one line for each payment for a known
- * order, and one line for each deduction from a known order's payment.
+ * order, for each deduction from a known order's payment, and for each returned deduction.
  */
 export async function* toSettlementFile(
   db: Queryable,
@@ -47,7 +48,9 @@ export async function* toSettlementFile(
     const found = await findOrders(db, acquirer, events)
     let lines = ''
     for (const [index, { kind, amount, payoutUtr, paidOutAt, line }] of events.entries()) {
-      const { mid, storedUtr, paymentUtr = line?.payment.utr } = found.get(index + 1) ?? {}
+      const { mid, storedUtr, ownUtr, ...known } = found.get(index + 1) ?? NOT_FOUND
+      // A line with a UTR of its own may contain no identifier of its payment.
+      const paymentUtr = known.paymentUtr ?? line?.payment.utr ?? (line?.utr && ownUtr)
       // Records a sum even if it is 0, because an earlier pull may have stored another sum for this payout.
       if (payoutUtr !== undefined) {
         const rest = rests.get(payoutUtr) ?? { adjustments: 0, unknownOrders: 0, day: undefined }
@@ -90,11 +93,11 @@ const toCsv = (fields: readonly (string | undefined)[]) =>
 /**
  * Returns the merchant for each event's order, by the position of the event, counted from 1. `storedUtr` is the UTR of
  * a line that is already stored under `earlierUtr`. `paymentUtr` is the stored UTR of the payment if the payment's id
- * is known.
+ * is known, and `ownUtr` that of the payment that paid the order.
  */
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
-  const { rows } = await db.query<{ event: number; mid: string; storedUtr: string | null; paymentUtr: string | null }>(
-    `select e.event, i.mid, s.utr as "storedUtr",
+  const { rows } = await db.query<{ event: number; mid: string } & Record<FoundUtr, string | null>>(
+    `select e.event, i.mid, s.utr as "storedUtr", own.utr as "ownUtr",
             case when own.acquirer_payment_id = e.payment_id then own.utr else second.utr end as "paymentUtr"
        from unnest($1::text[], $2::text[], $4::text[]) with ordinality as e (order_id, earlier_utr, payment_id, event)
        join payment_intents i on i.order_id = e.order_id
@@ -111,12 +114,25 @@ async function findOrders(db: Queryable, acquirer: string, events: readonly Sett
     ],
   )
   return new Map(
-    rows.map(({ event, mid, storedUtr, paymentUtr }) => [
+    rows.map(({ event, mid, storedUtr, ownUtr, paymentUtr }) => [
       event,
-      { mid, storedUtr: storedUtr ?? undefined, paymentUtr: paymentUtr ?? undefined },
+      { mid, storedUtr: storedUtr ?? undefined, ownUtr: ownUtr ?? undefined, paymentUtr: paymentUtr ?? undefined },
     ]),
   )
 }
+
+const NOT_FOUND = { mid: undefined, storedUtr: undefined, ownUtr: undefined, paymentUtr: undefined }
+
+type FoundUtr = 'storedUtr' | 'ownUtr' | 'paymentUtr'
+
+/** Counts the rows that an import inserted on days of closed months, whose reports they change. */
+export const countInClosedMonths = query<{ rows: number }, { importId: number }>(`
+  select count(*) as rows
+    from settlements s
+    join settlement_imports i on i.import_id = :importId and i.import_id = s.import_id and s.recorded_at >= i.imported_at
+    join closed_months c on c.month = to_char(coalesce(s.value_date, s.initiated_at at time zone interval '330 minutes'), 'YYYY-MM')
+   where not exists (select from settlement_versions v
+                      where v.mid = s.mid and v.utr = s.utr and v.replaced_by_import_id = :importId and not v.undone)`)
 
 /**
  * Stores, with the import, the difference between each payout and its lines, so that payouts can be compared with the

@@ -58,7 +58,10 @@ export type SettledEvent = {
   payoutUtr: string | undefined
   /** When the payout was initiated, in the acquirer's format. */
   paidOutAt?: string | undefined
-  /** The event as a line of a settlement file; undefined unless the event is a payment or a reversal. */
+  /**
+   * The event as a line of a settlement file; undefined unless the event is a payment, a deduction from a payment, or a
+   * returned deduction.
+   */
   line?: SettledLine | undefined
 }
 

@@ -3,7 +3,14 @@ import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
 import { countUnknown, type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
-import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../../books/settlements/pull.ts'
+import {
+  countInClosedMonths,
+  type NotStored,
+  type Pulled,
+  readPages,
+  storeRests,
+  toSettlementFile,
+} from '../../books/settlements/pull.ts'
 import { AcquirerError } from '../../errors.ts'
 import { accountName } from '../../gateway/acquirers/accounts.ts'
 import { ACQUIRER_NAMES, SETTLED_NAMES, settledReader } from '../../gateway/acquirers/acquirers.ts'
@@ -100,7 +107,10 @@ export const settlementCommands = [
         const importing = { file: `${name} ${from}..${to}`, account: name }
         return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
           await storeRests(client, importId, name, pulled.rests)
-          return notStoredText(pulled.notStored)
+          const [{ rows } = { rows: 0 }] = await countInClosedMonths(client, { importId })
+          const { json, text } = notStoredText(pulled.notStored)
+          const inClosed = rows > 0 ? `; ${counted(rows, 'row')} inserted on days of closed months` : ''
+          return { json: { ...json, inClosedMonths: rows }, text: `${inClosed}${text}` }
         })
       }).catch((error) => {
         throw explainPull(error, pulled.orders)

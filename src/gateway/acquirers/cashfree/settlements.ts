@@ -99,22 +99,31 @@ function readPage(response: JsonResponse): z.output<typeof Page> {
   throw notBelieved(response, `Cashfree returned settlements in an unknown format${problem}`)
 }
 
-/** Event types of reversals, which become lines with a negative amount. */
-const REVERSED = ['REFUND', 'DISPUTE', 'CHARGEBACK']
+/** Event types of deductions, which become lines with a negative amount. */
+const DEDUCTIONS = ['REFUND', 'DISPUTE', 'CHARGEBACK']
+
+/**
+ * Event types of returned deductions, such as after a won dispute, which become lines with a positive amount. Cashfree's
+ * API and Cashfree's reports use different suffixes.
+ */
+const RETURNS = DEDUCTIONS.flatMap((type) => [`${type}_REVERSAL`, `${type}_REVERSE`])
 
 function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
   const { event_type: type, event_status: status } = event
-  const isReversal = REVERSED.includes(type) && event.sale_type !== 'CREDIT'
-  const isDebit = isReversal || event.sale_type === 'DEBIT'
+  const isDeduction = DEDUCTIONS.includes(type) && event.sale_type !== 'CREDIT'
+  const isDebit = isDeduction || event.sale_type === 'DEBIT'
   const reported = event.event_settlement_amount ?? event.event_amount ?? 0
   // Cashfree formats the amount of a debit with or without a minus sign, so the sign is set here.
   const amount = isDebit ? -Math.abs(reported) : reported
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
+  const name = namesOf(event, details.refund_details?.refund_arn)
+  // Only a name of its own distinguishes the line of a returned deduction from the line of the payment.
+  const isReturn = RETURNS.includes(type) && amount > 0 && UTR.test(name.utr ?? '')
   // A pending refund or chargeback may already be deducted, so the event becomes a settlement line even while the
-  // reversal is pending.
-  const isLine = isReversal
+  // deduction is pending.
+  const isLine = isDeduction
     ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
-    : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
+    : (isReturn || (type === 'PAYMENT' && amount >= 0)) && status === 'SUCCESS' && !isDebit
   const payout = details.settlement_details
   const payoutUtr = isLine || status === 'SUCCESS' ? payout?.utr : undefined
   const paidOutAt = payout?.settlement_initiated_on ?? payout?.settlement_date
@@ -122,9 +131,9 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const { bank_reference: reference, cf_payment_id: id } = details.payment_details ?? {}
   const line = {
     orderId: details.order_details?.order_id,
-    ...(isReversal && namesOf(event, details.refund_details?.refund_arn)),
+    ...(type !== 'PAYMENT' && name),
     payment: { id, utr: reference },
-    ...chargesOf(event, isReversal),
+    ...chargesOf(event, isDeduction),
     initiatedAt: payout?.settlement_initiated_on,
     createdAt: payout?.settlement_date,
   }
@@ -132,7 +141,8 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
 }
 
 /**
- * Names a deduction in its `utr`: the refund's bank reference if known, otherwise Cashfree's identifier of the event.
+ * Names a deduction or its return in its `utr`: the refund's bank reference if known, otherwise Cashfree's identifier of
+ * the event.
  */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
@@ -144,10 +154,13 @@ function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
  * them, and 0 if Cashfree bills them separately. The settled amount plus fee and tax equals the amount that was paid or
  * refunded.
  */
-function chargesOf({ event_amount: whole, ...event }: EventDetails, isReversal: boolean) {
+function chargesOf({ event_amount: whole, ...event }: EventDetails, isDeduction: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event
   const charged = Math.abs(fee ?? 0) + Math.abs(tax ?? 0)
-  const stored = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (isReversal ? -1 : 1)
-  const times = [1, 0, ...(isReversal ? [-1] : [])].find((times) => stored === times * charged) ?? 1
+  const stored = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (isDeduction ? -1 : 1)
+  // Charges that are returned with a deduction are part of the line's amount, because only a deduction may have a
+  // negative fee.
+  const otherwise = RETURNS.includes(event.event_type) ? 0 : 1
+  const times = [1, 0, ...(isDeduction ? [-1] : [])].find((times) => stored === times * charged) ?? otherwise
   return { fee: fee && Math.abs(fee) * times, tax: tax && Math.abs(tax) * times }
 }
