@@ -5,6 +5,7 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 let service: TestService
 let merchant: NewMerchant
@@ -102,6 +103,28 @@ describe('ops refunds', () => {
       'already has the final status FAIL',
     )
     expect(await create('--amount', '200')).toMatchObject({ amount: 200 })
+  })
+
+  it('of refunds done and refunds fail run concurrently, exactly one succeeds, with one webhook', async () => {
+    await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, new Date())
+    const refunds = [await create('--amount', '1')]
+    for (let number = 2; number <= 20; number += 1) refunds.push(await create('--amount', '1'))
+    const ended = await Promise.all(
+      refunds.map(({ refundId }) =>
+        Promise.all([
+          ops('refunds', 'done', '--refund', refundId, '--reference', '523504870777'),
+          ops('refunds', 'fail', '--refund', refundId, '--reason', 'closed'),
+        ]),
+      ),
+    )
+    expect(ended.map((pair) => pair.map(({ code }) => code).sort())).toEqual(refunds.map(() => [0, 1]))
+    const errors = ended.flat().filter(({ code }) => code === 1)
+    for (const { stderr } of errors) expect(stderr).toMatch(/already has the final status (SUCCESS|FAIL) since/)
+    const { rows } = await service.db.query(
+      `select count(*) as events from webhook_deliveries where mid = $1 and our_refund_id is not null group by our_refund_id`,
+      [merchant.mid],
+    )
+    expect(rows.map(({ events }) => Number(events))).toEqual(refunds.map(() => 1))
   })
 
   it('ops refunds rejects an unknown refund, an unknown exception and an unpaid order', async () => {

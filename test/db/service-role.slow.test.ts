@@ -248,7 +248,7 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     createRefundUpdates(service.pools.due).record(
       order.refund,
       { status, reference: 'ARN1' },
-      { source: 'notification', now: service.clock.now },
+      { source: 'notification', by: 'acquirer', now: service.clock.now },
     )
   const succeeded = (order: Order) => report(order, 'SUCCESS')
   const failed = (order: Order) => report(order, 'FAIL')
@@ -706,6 +706,7 @@ it('two instances with the service’s role record payments, failures, cancellat
   const sent = { status: 'SUCCESS', reference: 'ARN1' } as const
   await createRefundUpdates(second.pools.due).record(created.refund, sent, {
     source: 'notification',
+    by: 'acquirer',
     now: second.clock.now,
   })
   const paidByLink = await createOrder(second, linked)

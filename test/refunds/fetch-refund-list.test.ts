@@ -38,7 +38,7 @@ it('fetchRefundList returns one record per refund, with exactly the documented f
   ]
   const { record } = createRefundUpdates(service.db)
   service.clock.advance(3_600)
-  const ops = { source: 'ops', now: service.clock.now }
+  const ops = { source: 'ops', by: 'person', now: service.clock.now } as const
   const update = (at: number, status: 'SUCCESS' | 'FAIL', reference: string, reason?: string) =>
     record({ mid, ourRefundId: refundIds[at] as string }, { status, reference, reason }, ops)
   await update(0, 'SUCCESS', '523504870777')

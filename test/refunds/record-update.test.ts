@@ -46,7 +46,11 @@ async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}):
 }
 
 const end = (refund: Refund, update: RefundUpdate) =>
-  createRefundUpdates(service.pools.due).record(refund, update, { source: 'notification', now: service.clock.now })
+  createRefundUpdates(service.pools.due).record(refund, update, {
+    source: 'notification',
+    by: 'acquirer',
+    now: service.clock.now,
+  })
 
 async function exceptionsOf({ mid, ourRefundId }: Refund) {
   const { rows } = await service.db.query(

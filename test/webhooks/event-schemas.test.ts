@@ -42,7 +42,11 @@ beforeAll(async () => {
     const requested = { mid, orderId: paid, refundId: unique('R'), amount: 50, note: 'sold out', createdBy: 'merchant' }
     const created = await createRefund(service.pools.due, requested, clock.now())
     if (!('refund' in created)) throw new Error(created.rejected)
-    await createRefundUpdates(service.pools.due).record(created.refund, end, { source: 'notification', now: clock.now })
+    await createRefundUpdates(service.pools.due).record(created.refund, end, {
+      source: 'notification',
+      by: 'acquirer',
+      now: clock.now,
+    })
   }
   await post(service.app, CANCEL, { mid, order_id: await newOrder() }, key)
   await newOrder()

@@ -113,7 +113,7 @@ async function simulate(
     const refund = refunds.filter(isInSandbox).find(({ refundId }) => refundId === name)
     if (!refund) throw refundNotFound()
     const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'simulated in the sandbox' }
-    await updates.record(refund, end, { source: 'notification', now })
+    await updates.record(refund, end, { source: 'notification', by: 'acquirer', now })
   }
 }
 

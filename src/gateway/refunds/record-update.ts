@@ -8,10 +8,15 @@ import type { ExceptionKind } from '../payments/outcome.ts'
 import type { Barrier } from '../payments/reports.ts'
 import { ABOVE, storeAcquirerRefund } from './acquirer-refund.ts'
 import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
-import { findRefund } from './store.ts'
+import { findRefund, isLeftToPerson } from './store.ts'
 
-/** The result of an update. `changed` is whether the refund has a new status, `isNew` whether the exception is new. */
-type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
+/**
+ * The result of an update. `changed` is whether the refund has a new status, `isNew` whether the exception is new.
+ * `rejected` is why a person cannot change the refund.
+ */
+type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean } & {
+  rejected?: 'final' | 'checked by the service'
+}
 
 export type RefundListeners = {
   /** Callback for metrics, called once for each new exception. */
@@ -23,8 +28,11 @@ export type RefundListeners = {
 /** The source of an update: `answer`, `enquiry`, `notification` or the operator's name. `now` is the time of the update. */
 type Reporting = { source: string; now: Date }
 
-/** The source of an update, and the clock, which is read under the lock. */
-type Recording = Omit<Reporting, 'now'> & { now: () => Date; barrier?: Barrier }
+/**
+ * The source of an update, and the clock, which is read under the lock. A person cannot change a final refund, nor a
+ * refund whose status the service checks.
+ */
+type Recording = Omit<Reporting, 'now'> & { by: 'person' | 'acquirer'; now: () => Date; barrier?: Barrier }
 
 const UNKNOWN_STATUS = 'Unknown refund state. If it persists, contact the acquirer.'
 
@@ -45,9 +53,9 @@ export function createRefundUpdates(
   async function record(
     { mid, ourRefundId }: RefundName,
     update: RefundUpdate,
-    { source, now, barrier }: Recording,
+    { source, by, now, barrier }: Recording,
   ): Promise<RecordedUpdate | undefined> {
-    const recorded = await inTransaction(db, async (client) => {
+    const recorded = await inTransaction(db, async (client): Promise<RecordedUpdate | undefined> => {
       await barrier?.(client)
       await client.query(
         `select from payment_intents
@@ -56,7 +64,10 @@ export function createRefundUpdates(
         [mid, ourRefundId],
       )
       const refund = await findRefund(client, mid, { ourRefundId })
-      return refund && judge(client, refund, update, { source, now: now() })
+      if (refund === undefined) return undefined
+      const rejected = by === 'person' ? await rejectionOf(client, refund) : undefined
+      if (rejected) return { changed: false, refund, rejected }
+      return judge(client, refund, update, { source, now: now() })
     })
     if (recorded?.exception && recorded.isNew) onException?.(recorded.exception, recorded.refund.acquirer)
     if (recorded && update.unknownStatus !== undefined) {
@@ -79,7 +90,7 @@ export function createRefundUpdates(
         ? await storeAcquirerRefund({ db, saveBounded }, acquirer, update, now)
         : await findByAcquirer(db, acquirer, update.ourRefundId)
       if (which === undefined || !('above' in which))
-        return which && record(which, update, { source: 'notification', now: () => now })
+        return which && record(which, update, { source: 'notification', by: 'acquirer', now: () => now })
       if (which.above === 'failed') return { changed: false }
       if (which.above !== 'known') onException?.(ABOVE, acquirer)
       return { changed: false, exception: ABOVE, isNew: which.above === 'new' }
@@ -134,6 +145,11 @@ async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = '')
     [ourRefundId, acquirer],
   )
   return rows[0]
+}
+
+async function rejectionOf(db: Queryable, refund: Refund): Promise<RecordedUpdate['rejected']> {
+  if (refund.endedAt !== null) return 'final'
+  return (await isLeftToPerson(db, refund)) ? undefined : 'checked by the service'
 }
 
 async function judge(

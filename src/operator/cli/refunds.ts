@@ -4,7 +4,7 @@ import { createRefund, type RefundResult } from '../../gateway/refunds/create-re
 import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
 import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
-import { isLeftToPerson, listRefunds } from '../../gateway/refunds/store.ts'
+import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { identifier, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
@@ -80,9 +80,11 @@ export const refundCommands = [
     schema: Which,
     console: 'act',
     async run({ refund: id }, { db, now }) {
+      const found = await findRefund(db, id)
+      const isScheduled = await retryRefund(db, found, now)
       const refund = await findRefund(db, id)
-      rejectFinal(refund)
-      if (!(await retryRefund(db, refund, now))) {
+      if (!isScheduled) {
+        rejectFinal(refund)
         throw new CommandError(
           `refund ${id} has no open exception "refund unsure": only a refund with an unknown outcome can be sent again`,
         )
@@ -115,21 +117,18 @@ async function findRefund(db: Database, id: string): Promise<Refund> {
 }
 
 async function endByPerson(id: string, update: RefundUpdate, { db, person }: ChangingContext): Promise<Result> {
-  const before = await findRefund(db, id)
-  rejectFinal(before)
-  if (!(await isLeftToPerson(db, before))) {
+  const recording = { source: person, by: 'person', now: () => new Date(), barrier: timeOfChange } as const
+  const ended = await createRefundUpdates(db).record(await findRefund(db, id), update, recording)
+  const { refund, rejected, exception } = ended as NonNullable<typeof ended>
+  if (rejected === 'final') rejectFinal(refund)
+  if (rejected !== undefined) {
     throw new CommandError(
-      `${before.acquirer} still reports the status of refund ${id}: wait for its final status or for an exception`,
+      `${refund.acquirer} still reports the status of refund ${id}: wait for its final status or for an exception`,
     )
   }
-  const recording = { source: person, now: () => new Date(), barrier: timeOfChange }
-  const ended = await createRefundUpdates(db).record(before, update, recording)
-  const refund = ended?.refund as Refund
-  // If this command has changed nothing, another operator or the acquirer has set the final status in the meantime.
-  if (!ended?.changed) rejectFinal(refund)
   return {
     data: shownRefund(refund),
-    ...(ended?.exception && { warnings: [`exception ${ended.exception}: see ops payments exceptions --open`] }),
+    ...(exception && { warnings: [`exception ${exception}: see ops payments exceptions --open`] }),
   }
 }
 
