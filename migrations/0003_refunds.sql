@@ -60,6 +60,30 @@ create trigger refunds_changed_by_service before update on refunds for each row
     or (new.created_by = 'acquirer' and (new.sent_at is not null or new.due_at is not null))))
   execute function refuse_row('a refund that was sent, or that has failed, is not sent again');
 
+-- Refunds of `direct` that succeeded, whose money the bank then returned, such as from a closed account. Append-only.
+create table refund_returns (
+  mid text not null,
+  our_refund_id text not null,
+  reference text not null, -- The bank's reference for the return.
+  reason text not null,
+  returned_by text not null,
+  returned_at timestamptz not null,
+  constraint refund_returns_pkey primary key (mid, our_refund_id)
+);
+create index refund_returns_mid_returned_at_idx on refund_returns (mid, returned_at);
+create trigger refund_returns_append_only before update or delete or truncate on refund_returns
+  for each statement execute function refuse_to_rewrite();
+
+-- Refunds with their current status: a returned refund has failed, since its return.
+create view current_refunds as
+select r.mid, r.refund_id, r.our_refund_id, r.order_id, r.utr, r.amount_paise, r.requested_paise, r.note, r.exception_id, r.acquirer,
+       r.acquirer_merchant_id, r.created_by, r.created_at, case when t.mid is null then r.status else 'FAIL' end as status,
+       r.reference, coalesce(t.reason, r.reason) as reason, coalesce(t.returned_at, r.ended_at) as ended_at,
+       r.acquirer_refund_id, r.sent_at, r.accepted_at, r.attempts, r.due_at, t.reference as return_reference, t.returned_by,
+       t.returned_at, case when t.mid is not null then r.ended_at end as succeeded_at
+  from refunds r
+  left join refund_returns t on t.mid = r.mid and t.our_refund_id = r.our_refund_id;
+
 -- The refunds of a payment never exceed its amount. Locks the order, so that concurrent refunds are checked one after the other.
 create function check_refund_of_service() returns trigger language plpgsql as $$
 declare
@@ -76,7 +100,7 @@ begin
     raise exception using errcode = 'check_violation', message = 'a refund is of a payment';
   end if;
   select coalesce(sum(amount_paise), 0)::bigint into going_back
-    from public.refunds
+    from public.current_refunds
    where mid = new.mid and order_id = new.order_id and utr = new.utr and status <> 'FAIL';
   if going_back + new.amount_paise > paid then
     raise exception using errcode = 'check_violation', message = 'more would go back than was paid';

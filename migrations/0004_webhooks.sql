@@ -63,7 +63,7 @@ create index webhook_deliveries_given_up_idx on webhook_deliveries (attempted_at
 create function check_event_of_service() returns trigger language plpgsql as $$
 begin
   if new.type in ('refund.succeeded', 'refund.failed') then
-    perform from public.refunds
+    perform from public.current_refunds
       where mid = new.mid and our_refund_id = new.our_refund_id and order_id = new.order_id and reference = new.utr
         and status = new.txn_status and status = case new.type when 'refund.succeeded' then 'SUCCESS' else 'FAIL' end;
   elsif new.type = 'payment.succeeded' then

@@ -64,6 +64,11 @@ select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1)
   from refunds
  where status = 'SUCCESS'
  union all
+select t.mid, r.utr, 'refund returned', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1) collate "C", t.returned_at,
+       (t.returned_at at time zone interval '330 minutes')::date, r.amount_paise, t.returned_at, 'infinity', null, null
+  from refund_returns t
+  join refunds r on r.mid = t.mid and r.our_refund_id = t.our_refund_id
+ union all
 select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null,
        day::timestamp at time zone interval '330 minutes', day, amount_paise, resolved_at, 'infinity', null, null
   from difference_resolutions

@@ -84,6 +84,11 @@ const CHANGES: Record<string, () => Promise<Fields>> = {
   },
   'refunds done': async () => ({ refund: await newRefund(), reference: 'ARN1' }),
   'refunds fail': async () => ({ refund: await newRefund(), reason: 'the account is closed' }),
+  async 'refunds returned'() {
+    const refund = await newRefund()
+    await json('refunds', 'done', '--refund', refund, '--reference', 'ARN1')
+    return { refund, reference: 'RET1', reason: 'the account is closed' }
+  },
   async 'webhooks resend'() {
     await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, new Date())
     await reportPayment(service, await createOrder(service, merchant))

@@ -27,7 +27,7 @@ export const refund = (amount: number, number: number, more: Partial<SuccessfulR
     amount,
     day: day(number),
   },
-  ...{ reference: '', paid: 200_00, settled: null },
+  ...{ returnedOn: null, reference: '', paid: 200_00, settled: null },
   ...more,
 })
 

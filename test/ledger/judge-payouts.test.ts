@@ -6,6 +6,7 @@ import {
   type PaidOn,
   type PayoutForm,
   payoutKey,
+  type ReturnedRefund,
   type SettledOn,
   type UndeductedRefund,
   undecidedPayouts,
@@ -39,13 +40,14 @@ type Given = {
   paid: PaidOn[]
   settled: SettledOn[]
   undeducted?: UndeductedRefund[]
+  returned?: ReturnedRefund[]
   since?: Record<string, string>
   known?: Record<string, PayoutForm>
 }
 
-function judge({ paid, settled, undeducted = [], since = {}, known = {} }: Given) {
+function judge({ paid, settled, undeducted = [], returned = [], since = {}, known = {} }: Given) {
   const facts = {
-    ...{ paid, settled, undeducted, window: { from: MONDAY, to: FRIDAY } },
+    ...{ paid, settled, undeducted, returned, window: { from: MONDAY, to: FRIDAY } },
     namedSince: new Map(Object.entries(since)),
   }
   const undecided = undecidedPayouts(facts, bankDays)

@@ -8,7 +8,7 @@ const [MONDAY, TUESDAY, WEDNESDAY, FRIDAY] = ['2026-11-16', '2026-11-17', '2026-
 
 const refund = (refundId: string, rupees: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
   ...{ refundId, orderId: `O${refundId}`, utr: `P${refundId}`, acquirer: 'direct', paidOn: MONDAY, day: MONDAY },
-  ...{ amount: rupees * 100, reference: '', paid: 200_00, settled: 200_00 },
+  ...{ amount: rupees * 100, reference: '', paid: 200_00, settled: 200_00, returnedOn: null },
   ...more,
 })
 

@@ -68,6 +68,8 @@ export type Refund = Known & {
   day: string
   at: Date
   reference: string
+  /** The day on which the bank returns the refund. */
+  returnedOn?: string
 }
 
 export type Reported = Known & {
@@ -128,7 +130,15 @@ export function knownAt(story: Story, today: string) {
   const refunds = story.refunds.filter(isKnown).map((refund): SuccessfulRefund => {
     const payment = paidBy.get(refund.utr) as Payment
     const { day: paidOn, amount: paid } = payment
-    return { ...refund, acquirer: payment.acquirer, paidOn, paid, settled: settledBy(payment)?.gross ?? null }
+    const returnedOn = refund.returnedOn !== undefined && refund.returnedOn <= today ? refund.returnedOn : null
+    return {
+      ...refund,
+      returnedOn,
+      acquirer: payment.acquirer,
+      paidOn,
+      paid,
+      settled: settledBy(payment)?.gross ?? null,
+    }
   })
   const successful = lines.filter(({ status }) => status === 'SUCCESS')
   const rows = successful

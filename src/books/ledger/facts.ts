@@ -27,7 +27,7 @@ export type MerchantFacts = {
   /** The IST day of the report. Payouts on this day are not judged, because the bank may still pay. */
   today: string
   bankDays: BankDays
-  /** All successful refunds of the merchant, oldest first. */
+  /** All refunds of the merchant that succeeded, oldest first. */
   refunds: readonly SuccessfulRefund[]
   /** The deductions in settlement files, matched with the refunds. */
   matched: MatchedDeductions

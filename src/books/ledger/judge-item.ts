@@ -1,7 +1,7 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
-import { type PayoutForm, placeOf } from './judge-payouts.ts'
+import { type PayoutForm, placeOf, placeOfReturn } from './judge-payouts.ts'
 import { groupBy, type MatchedDeductions, type SuccessfulRefund, sumOf } from './match-deductions.ts'
 
 /** A settlement may be dated up to one day before its payment, because some settlement files state only the date. */
@@ -92,8 +92,10 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
   const undeducted = withoutRow.filter(({ refundId }) => !judging.netted.has(refundId))
   const placed = groupBy(undeducted, (refund) => placeOf(refund, judging.formOf, judging))
   const back = sumOf(placed.get('payment'))
+  const returned = returnedByLine(item, judging)
   const found: Finding[] = []
   for (const row of successful) {
+    if (row !== settled[0] && !row.isDeduction && paysReturned(row, returned)) continue
     const finding = row.isDeduction
       ? judgeDeduction(item, row, judging)
       : judgeSettlement(item, row, { settled, netted, back: sumOf(undeducted) }, judging)
@@ -110,7 +112,27 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
     ...found.map((one) => ({ ...one, cause: `${one.cause}${history}` })),
     ...judgeUndeducted(item, placed.get('own'), judging),
+    ...judgeReturned(item, returned, judging),
   ]
+}
+
+/** Returns the returned refunds whose money a settlement line must pay out again, oldest first. */
+function returnedByLine({ refunds }: Item, judging: Judging): SuccessfulRefund[] {
+  return refunds.filter((refund) => {
+    const { refundId, returnedOn } = refund
+    if (returnedOn === null) return false
+    const isDeducted = judging.rowOf.has(refundId) || judging.netted.has(refundId)
+    return placeOfReturn({ ...refund, returnedOn, isDeducted }, judging.formOf, judging) === 'line'
+  })
+}
+
+/** Returns whether a settlement line pays one or all of the returned refunds, and removes these from `returned`. */
+function paysReturned({ gross }: ItemRow, returned: SuccessfulRefund[]): boolean {
+  const exact = returned.findIndex(({ amount }) => amount === gross)
+  if (exact < 0 && (returned.length === 0 || sumOf(returned) !== gross)) return false
+  if (exact < 0) returned.length = 0
+  else returned.splice(exact, 1)
+  return true
 }
 
 /**
@@ -229,7 +251,10 @@ function judgeUndeducted(
   { isJudged }: Judging,
 ): Finding[] {
   if (payment === undefined) return []
-  const byDay = groupBy(undeducted, ({ day }) => day)
+  const byDay = groupBy(
+    undeducted.filter(({ returnedOn }) => returnedOn === null),
+    ({ day }) => day,
+  )
   return [...byDay].flatMap(([day, refunds]): Finding[] => {
     if (!isJudged(day)) return []
     const ids = refunds.map(({ refundId }) => refundId).sort()
@@ -239,6 +264,26 @@ function judgeUndeducted(
         ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
         ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
         cause: `refund ${ids.join(', ')}: the payment ${paidOut}, and no settlement line deducts the refund`,
+      },
+    ]
+  })
+}
+
+/** Returns one discrepancy for each day with returned refunds that no settlement line pays out again. */
+function judgeReturned(
+  { payment, ...item }: Item,
+  returned: readonly SuccessfulRefund[],
+  { isJudged }: Judging,
+): Finding[] {
+  if (payment === undefined) return []
+  return [...groupBy(returned, ({ returnedOn }) => returnedOn as string)].flatMap(([day, refunds]): Finding[] => {
+    if (!isJudged(day)) return []
+    const ids = refunds.map(({ refundId }) => refundId).sort()
+    return [
+      {
+        ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
+        ...{ kind: 'reversal' as const, paid: sumOf(refunds) },
+        cause: `refund ${ids.join(', ')}: the bank returned it, and no settlement line pays it out again`,
       },
     ]
   })

@@ -35,6 +35,9 @@ export type SettledOn = {
 /** A refund that no settlement line deducts; `amount` is in paise. */
 export type UndeductedRefund = Pick<SuccessfulRefund, 'refundId' | 'acquirer' | 'day' | 'amount' | 'paidOn' | 'settled'>
 
+/** A refund that the bank has returned. `isDeducted` is whether settlement lines deduct the refund. */
+export type ReturnedRefund = UndeductedRefund & { returnedOn: string; isDeducted: boolean }
+
 /** Identifies a payout: an acquirer, or null for files that name none, and a bank day. */
 export type PayoutName = { acquirer: string | null; day: string }
 
@@ -49,7 +52,10 @@ export type JudgedPayout = PayoutName & {
   left: number
   /** Sum of the payments in this payout that no settlement line names. */
   paid: Paise
-  /** The refunds that this payout deducts without a settlement line of their own, and their sum. */
+  /**
+   * The refunds that this payout deducts without a settlement line of their own, the returned refunds that this payout
+   * pays out again, with a negative amount, and the sum of both.
+   */
   refunds: readonly UndeductedRefund[]
   refunded: Paise
   /** Sum of the settlement lines that name no payment. */
@@ -67,6 +73,8 @@ export type PayoutFacts = {
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
+  /** Refunds whose return belongs to these payouts. */
+  returned: readonly ReturnedRefund[]
 }
 
 /**
@@ -90,7 +98,7 @@ export function payoutOf({ acquirer, day }: PayoutName, namedSince: NamedSince):
  * otherwise of the first payout with lines through any acquirer.
  */
 export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: BankDays) {
-  const { namedSince, undeducted } = facts
+  const { namedSince, undeducted, returned } = facts
   const { payouts, lookUp } = decideForms(facts, bankDays)
   /** Returns the form of the payout of a payment or line; undefined if it is neither in the window nor known. */
   function formOf(acquirer: string | null, day: string): PayoutForm | undefined {
@@ -102,12 +110,18 @@ export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: Ba
     if (form === undefined) throw new Error(`the form of the payout of ${day} by ${acquirer} is not among the facts`)
     return form
   }
-  for (const refund of undeducted) {
-    if (placeOf(refund, requireForm, bankDays) !== 'total') continue
-    const { acquirer, day, amount } = refund
+  function addTo(day: string, refund: UndeductedRefund): void {
+    const { acquirer, amount } = refund
     const payout = payoutAt(payouts, payoutOf({ acquirer, day: bankDays.nextBankDay(day) }, namedSince))
     payout.refunds.push(refund)
     payout.refunded = addPaise(payout.refunded, amount)
+  }
+  for (const refund of undeducted) {
+    if (placeOf(refund, requireForm, bankDays) === 'total') addTo(refund.day, refund)
+  }
+  for (const refund of returned) {
+    if (placeOfReturn(refund, requireForm, bankDays) !== 'total') continue
+    addTo(refund.returnedOn, { ...refund, amount: -refund.amount })
   }
   const judged = inOrder(payouts).map((one): JudgedPayout => ({ ...one, form: requireForm(one.acquirer, one.day) }))
   return { payouts: judged, formOf }
@@ -116,9 +130,10 @@ export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: Ba
 /** Returns the payouts whose forms `judgePayouts` requires in addition to the facts. */
 export function undecidedPayouts(facts: PayoutFacts, bankDays: BankDays): PayoutName[] {
   const { payouts, lookUp } = decideForms(facts, bankDays)
+  const returned = facts.returned.map(({ returnedOn, ...refund }) => ({ ...refund, day: returnedOn }))
   const required = [
     ...payouts.values(),
-    ...facts.undeducted.flatMap(({ acquirer, day, paidOn, settled }) =>
+    ...[...facts.undeducted, ...facts.returned, ...returned].flatMap(({ acquirer, day, paidOn, settled }) =>
       (settled === null ? [day, paidOn] : [day]).map((of) => ({ acquirer, day: bankDays.nextBankDay(of) })),
     ),
   ]
@@ -157,6 +172,19 @@ export function placeOf(
 ): 'payment' | 'total' | 'own' {
   if (settled === null && formOf(acquirer, nextBankDay(paidOn)) === 'by payment') return 'payment'
   return formOf(acquirer, nextBankDay(day)) === 'by sums' ? 'total' : 'own'
+}
+
+/**
+ * Returns where the return of a refund is included: the total of its payout is larger by it, or a settlement line pays
+ * it out again. A refund that was not deducted cancels its return, and the bank owes nothing.
+ */
+export function placeOfReturn(
+  refund: ReturnedRefund,
+  formOf: (acquirer: string | null, day: string) => PayoutForm,
+  bankDays: Pick<BankDays, 'nextBankDay'>,
+): 'total' | 'line' | 'nowhere' {
+  if (!refund.isDeducted && placeOf(refund, formOf, bankDays) === 'own') return 'nowhere'
+  return formOf(refund.acquirer, bankDays.nextBankDay(refund.returnedOn)) === 'by sums' ? 'total' : 'line'
 }
 
 type Payout = Omit<JudgedPayout, 'form' | 'refunds'> & { refunds: UndeductedRefund[] }

@@ -2,7 +2,10 @@ import { unpadded } from '../../platform/fields.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 
-/** A successful refund. `amount` is in paise. `day` is the IST day on which the refund succeeded, `YYYY-MM-DD`. */
+/**
+ * A refund that succeeded, even if the bank has returned its money since. `amount` is in paise. `day` is the IST day on
+ * which the refund succeeded, `YYYY-MM-DD`.
+ */
 export type SuccessfulRefund = {
   refundId: string
   orderId: string
@@ -14,6 +17,8 @@ export type SuccessfulRefund = {
   paidOn: string
   amount: Paise
   day: string
+  /** The IST day on which the bank returned the refund; null if it did not. */
+  returnedOn: string | null
   /** The bank's reference for the refund in upper case; empty if unknown. */
   reference: string
   /** Amount of the refunded payment. */

@@ -67,7 +67,7 @@ export async function daysSince(
   const otherForms = await daysOfOtherForms(merchant, changed, { closedAt, from })
   if (otherForms === 'first day') return [{ from: await firstDayOf(merchant, to), to }]
   const days = [...new Set([...found.map(({ day }) => day), ...otherForms])].flatMap((day) => daysAround(day, bankDays))
-  const read = new Set([...days, ...daysOfRefunds(merchant, new Set(days))])
+  const read = new Set([...days, ...daysOfRefunds(merchant, new Set(days)), ...daysOfReturns(merchant)])
   const runs: Days[] = []
   for (const day of [...read].filter((day) => day < from && day <= to).sort()) {
     const last = runs.at(-1)
@@ -126,6 +126,10 @@ const daysOfRefunds = ({ refunds, bankDays }: MerchantSnapshot, paidOn: Readonly
   refunds
     .filter((refund) => refund.settled === null && paidOn.has(refund.paidOn))
     .flatMap(({ day }) => daysAround(day, bankDays))
+
+/** Returns the days of returned refunds, which are few: any later line may decide whether the bank had deducted the refund. */
+const daysOfReturns = ({ refunds, bankDays }: MerchantSnapshot) =>
+  refunds.flatMap(({ returnedOn }) => (returnedOn === null ? [] : daysAround(returnedOn, bankDays)))
 
 const daysFrom = (from: string, to: string) =>
   Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))

@@ -61,7 +61,8 @@ export function compareSums(
 function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { previousBankDay }: BankDays): string {
   const first = previousBankDay(day)
   const last = addDays(day, -1)
-  const less = refunded === 0 ? '' : `, less refunds of ${toDecimalText(refunded)}`
+  const back = refunded > 0 ? 'less refunds' : 'plus returned refunds'
+  const less = refunded === 0 ? '' : `, ${back} of ${toDecimalText(Math.abs(refunded))}`
   const days = `${first === last ? first : `${first} to ${last}`}${less}${acquirer === null ? '' : ` through ${acquirer}`}`
   if (settled === 0) return `nothing was settled for the payments of ${days}`
   const difference = settled > paid ? `${toDecimalText(settled - paid)} more` : `${toDecimalText(paid - settled)} less`
@@ -87,7 +88,7 @@ function formatLikely(
     })),
     ...undeducted.map(({ refundId, amount }) => ({
       paise: amount,
-      text: `refund ${refundId} (of ${toDecimalText(amount)}, not deducted)`,
+      text: `refund ${refundId} (of ${toDecimalText(Math.abs(amount))}, ${amount > 0 ? 'not deducted' : 'returned, not paid out again'})`,
     })),
   ]
   const exact = candidates.filter(({ paise }) => paise === difference)

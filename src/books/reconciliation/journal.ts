@@ -28,8 +28,10 @@ const OTHER_SIDE: Record<MovementKind, string> = {
   ...{
     payment: 'sales',
     refund: 'refunds',
+    'refund returned': 'refunds',
     'duplicate payment': 'suspense',
     'duplicate refund': 'suspense',
+    'duplicate refund returned': 'suspense',
     payout: 'bank',
     fee: 'fees',
     tax: 'input GST',
@@ -92,8 +94,8 @@ const post = ({ sums }: Voucher, ledger: string, paise: Paise) =>
 
 function voucherOf({ kind, day, reference }: MoneyMovement): string {
   if (kind === 'payment') return `sales ${day}`
-  if (kind === 'refund') return `refunds ${day}`
-  return kind === 'duplicate payment' || kind === 'duplicate refund' ? `duplicates ${day}` : reference
+  if (kind === 'refund' || kind === 'refund returned') return `refunds ${day}`
+  return kind.startsWith('duplicate ') ? `duplicates ${day}` : reference
 }
 
 const postingsOf = ({ sums, ...voucher }: Voucher): JournalLine[] =>

@@ -10,6 +10,7 @@ import {
   type PayoutForm,
   payoutKey,
   payoutOf,
+  type ReturnedRefund,
 } from '../ledger/judge-payouts.ts'
 import type { SuccessfulRefund } from '../ledger/match-deductions.ts'
 import { compareSums } from './compare-sums.ts'
@@ -83,6 +84,14 @@ const isJudgedBy =
 export const undeductedOf = ({ refunds, matched }: MerchantFacts): SuccessfulRefund[] =>
   refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
 
+/** Returns the refunds that the bank has returned. */
+const returnedOf = ({ refunds, matched }: MerchantFacts): ReturnedRefund[] =>
+  refunds.flatMap((refund) => {
+    const { refundId, returnedOn } = refund
+    if (returnedOn === null) return []
+    return [{ ...refund, returnedOn, isDeducted: matched.rowOf.has(refundId) || matched.netted.has(refundId) }]
+  })
+
 /**
  * Selects the facts that decide the payouts in the window. Subtracts payments whose failure an operator has resolved.
  */
@@ -99,6 +108,7 @@ export function payoutFacts(facts: Omit<Facts, 'knownForms'>): PayoutFacts {
     // The payout on the window's first day also covers payments before the window, so the first day is excluded.
     settled: settled.filter(({ day }) => day > window.from),
     undeducted: undeductedOf(facts).filter(isPaidOut),
+    returned: returnedOf(facts).filter(({ returnedOn }) => isPaidOut({ day: returnedOn })),
   }
 }
 
@@ -124,13 +134,18 @@ function sumUp(
     if (settledDay === null && isAwaited(acquirer, day)) sums.awaited += sum
   }
   // A refund before the settlement reduces the awaited amount, because the bank pays out only the remaining amount.
-  for (const { paidOn: day, acquirer, amount, settled: line } of undeductedOf(facts)) {
-    if (isWithin(days, day) && line === null && isAwaited(acquirer, day)) sumsAt(byDay, day).awaited -= amount
+  for (const { paidOn: day, acquirer, amount, settled: line, returnedOn } of undeductedOf(facts)) {
+    if (line !== null || !isAwaited(acquirer, day)) continue
+    if (isWithin(days, day)) sumsAt(byDay, day).awaited -= amount
+    if (returnedOn !== null && isWithin(days, returnedOn)) sumsAt(byDay, returnedOn).awaited += amount
   }
   for (const { day, settledCount, gross, fee, tax, net } of settled) {
     if (isWithin(days, day)) addSums(sumsAt(byDay, day), { ...noSums(), settledCount, gross, fee, tax, net })
   }
-  for (const { day, amount } of facts.refunds) if (isWithin(days, day)) sumsAt(byDay, day).refunded += amount
+  for (const { day, amount, returnedOn } of facts.refunds) {
+    if (isWithin(days, day)) sumsAt(byDay, day).refunded += amount
+    if (returnedOn !== null && isWithin(days, returnedOn)) sumsAt(byDay, returnedOn).refunded -= amount
+  }
   return byDay
 }
 

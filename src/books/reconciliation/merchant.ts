@@ -244,8 +244,9 @@ const REFUNDS = query<SuccessfulRefund, Known>(`
   select r.our_refund_id as refund_id, r.order_id, p.utr, split_part(p.acquirer, ':', 1) as acquirer,
          r.amount_paise as amount, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as paid_on,
          (r.ended_at at time zone interval '330 minutes')::date as day, upper(r.reference) as reference, p.amount_paise as paid,
-         settled.gross_paise as settled
+         (t.returned_at at time zone interval '330 minutes')::date as returned_on, settled.gross_paise as settled
     from refunds r
+    left join refund_returns t on t.mid = :mid and t.our_refund_id = r.our_refund_id and t.returned_at <= :known
     join payments p on p.mid = :mid and p.utr = r.utr and p.order_id = r.order_id
     left join lateral (
       select gross_paise

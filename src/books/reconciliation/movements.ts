@@ -11,9 +11,12 @@ import type { Rest } from './rests.ts'
 export type MovementKind =
   | 'payment'
   | 'refund'
+  /** A refund that the bank returned. */
+  | 'refund returned'
   /** Second payment for an order that was already paid. */
   | 'duplicate payment'
   | 'duplicate refund'
+  | 'duplicate refund returned'
   /** Net amount of a bank transfer. */
   | 'payout'
   /** Fee deducted from a bank transfer. */
@@ -101,14 +104,14 @@ const MOVEMENTS = query<MoneyMovement, Params>(`
   ), moved as (
     select l.day, case l.kind when 'payment' then 1 when 'second' then 2 else 3 end as place, l.at,
            case when l.kind = 'second' then 'duplicate payment'
-                when l.kind = 'refund' and exists (
-                  select from payments p where p.mid = :mid and p.utr = l.item and p.kind = 'second') then 'duplicate refund'
+                when l.kind in ('refund', 'refund returned') and exists (
+                  select from payments p where p.mid = :mid and p.utr = l.item and p.kind = 'second') then 'duplicate ' || l.kind
                 else l.kind end as kind,
-           l.order_id, i.merchant_order_id, case l.kind when 'refund' then l.name else l.item end as reference,
+           l.order_id, i.merchant_order_id, case when l.kind in ('refund', 'refund returned') then l.name else l.item end as reference,
            l.amount_paise as amount
       from ledger l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
-     where l.mid = :mid and l.kind in ('payment', 'second', 'refund') and l.at >= :begin and l.at < :end
+     where l.mid = :mid and l.kind in ('payment', 'second', 'refund', 'refund returned') and l.at >= :begin and l.at < :end
        and (l.recorded_at <= :known) is true and l.replaced_at > :known
      union all
     select t.day, 4, null, p.kind, null, null, t.reference, -p.amount

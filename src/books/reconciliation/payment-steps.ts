@@ -53,11 +53,17 @@ function ofException(exception: PaymentException): Step[] {
 }
 
 function ofRefund(refund: Refund): Step[] {
-  const { ourRefundId: id, amount, note, sentAt, acquirer, status, reference, reason, endedAt } = refund
+  const { ourRefundId: id, amount, note, sentAt, acquirer, status, reference, reason, endedAt, succeededAt } = refund
   const created = `refund ${id} of ${toIndianRupees(amount)} requested: ${note}`
   const open = reason ? `; still open: ${reason}` : '; still open'
   const steps: Step[] = [{ at: refund.createdAt, what: `${created}${endedAt ? '' : open}`, by: refund.createdBy }]
   if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })
+  if (succeededAt) {
+    const what = `refund ${id} SUCCESS${reference && `, reference ${reference}`}`
+    const returned = `refund ${id} returned by the bank, reference ${refund.returnReference}: ${reason}`
+    const success: Step = { at: succeededAt, what, by: null, result: 'success' }
+    return [...steps, success, { at: endedAt as Date, what: returned, by: refund.returnedBy, result: 'failure' }]
+  }
   const detail = status === 'SUCCESS' ? reference && `, reference ${reference}` : reason && `: ${reason}`
   const result = status === 'SUCCESS' ? 'success' : 'failure'
   if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null, result })

@@ -18,7 +18,7 @@ export const AMOUNTS = [
   'tax',
   /** Amount in the bank statement, without fee and tax. */
   'net',
-  /** Amount refunded to customers. */
+  /** Amount refunded to customers, less refunds that the bank returned. */
   'refunded',
   /** Change of the bank's debt through resolved discrepancies; negative if the debt decreases. */
   'resolved',

@@ -5,7 +5,7 @@ import { orderId } from './new-payment.ts'
 
 /** SQL for the refunded paise of the payment `p`. */
 export const REFUNDED = `coalesce((select sum(r.amount_paise)
-                   from refunds r
+                   from current_refunds r
                   where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0)`
 
 /** The list contains no second payments of an order, because the operator refunds second payments. */

@@ -220,7 +220,7 @@ const FIND_CHECKOUT = prepared(
           ${BRAND} as brand,
           i.utr is not null and i.amount_paise <= (
             select coalesce(sum(r.amount_paise), 0)
-              from refunds r
+              from current_refunds r
              where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
                and r.status = 'SUCCESS') as refunded,
           coalesce(p.paid_at, p.received_at) as "paidAt", p.bank_reference as "bankReference",

@@ -112,7 +112,7 @@ export async function findPayment(
             greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::bigint as left,
             count(r.utr) as count
        from payments p
-       left join refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
+       left join current_refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
       where p.mid = $1 and p.order_id = $2 and case when $3::text is null then p.kind <> 'second' else p.utr = $3 end
       group by p.utr, p.amount_paise`,
     [mid, orderId, utr],

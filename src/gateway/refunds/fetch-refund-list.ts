@@ -17,7 +17,7 @@ const REFUNDS = defineList({
     ['created_at', 'r.created_at', 'moment'],
     ['updated_at', 'coalesce(r.ended_at, r.created_at)', 'moment'],
   ],
-  from: 'refunds r join payment_intents i on i.mid = r.mid and i.order_id = r.order_id',
+  from: 'current_refunds r join payment_intents i on i.mid = r.mid and i.order_id = r.order_id',
   where: `r.mid = {mid} and ${isInDays('r.created_at')}`,
   order: 'r.created_at, r.our_refund_id',
 })

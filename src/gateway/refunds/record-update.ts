@@ -51,19 +51,13 @@ export function createRefundUpdates(
    * the refund once. Returns undefined for an unknown refund.
    */
   async function record(
-    { mid, ourRefundId }: RefundName,
+    name: RefundName,
     update: RefundUpdate,
     { source, by, now, barrier }: Recording,
   ): Promise<RecordedUpdate | undefined> {
     const recorded = await inTransaction(db, async (client): Promise<RecordedUpdate | undefined> => {
       await barrier?.(client)
-      await client.query(
-        `select from payment_intents
-          where mid = $1 and order_id = (select order_id from refunds where mid = $1 and our_refund_id = $2)
-            for no key update`,
-        [mid, ourRefundId],
-      )
-      const refund = await findRefund(client, mid, { ourRefundId })
+      const refund = await lockRefund(client, name)
       if (refund === undefined) return undefined
       const rejected = by === 'person' ? await rejectionOf(client, refund) : undefined
       if (rejected) return { changed: false, refund, rejected }
@@ -71,7 +65,7 @@ export function createRefundUpdates(
     })
     if (recorded?.exception && recorded.isNew) onException?.(recorded.exception, recorded.refund.acquirer)
     if (recorded && update.unknownStatus !== undefined) {
-      const { acquirer, orderId } = recorded.refund
+      const { acquirer, orderId, ourRefundId } = recorded.refund
       log?.error({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus }, UNKNOWN_STATUS)
     }
     return recorded
@@ -167,7 +161,7 @@ async function judge(
     if (refund.status === 'PENDING') await saveAcceptance(db, refund, update, reporting)
     return { changed: false, refund }
   }
-  if (update.status === refund.status) return { changed: false, refund }
+  if (update.status === refund.status || refund.succeededAt !== null) return { changed: false, refund }
   if (refund.status === 'SUCCESS') return except('refund failed after success')
   await saveEnd(db, refund, update, reporting)
   const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
@@ -242,17 +236,38 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { so
       where mid = $1 and our_refund_id = $2`,
     [mid, ourRefundId, status, reference, printableLine(update.reason ?? '', REASON_CHARACTERS), now, id],
   )
+  await saveEvent(db, { mid, orderId, ourRefundId, reference }, isSuccess ? 'SUCCESS' : 'FAIL', now)
+  const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
+  const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
+  await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
+}
+
+/** Writes the webhook event of a refund's new status, with the order's next sequence number. */
+export async function saveEvent(
+  db: Queryable,
+  { mid, orderId, ourRefundId, reference }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId' | 'reference'>,
+  txnStatus: 'SUCCESS' | 'FAIL',
+  occurredAt: Date,
+): Promise<void> {
   const { rows } = await db.query<{ sequence: number }>(
     `update payment_intents set event_sequence = event_sequence + 1 where mid = $1 and order_id = $2
      returning event_sequence as sequence`,
     [mid, orderId],
   )
   const { sequence } = rows[0] as { sequence: number }
-  const event = { orderId, sequence, txnStatus: status, utr: reference, ourRefundId, occurredAt: now }
-  await writeDeliveries(db, isSuccess ? 'refund.succeeded' : 'refund.failed', mid, [event])
-  const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
-  const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
-  await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
+  const event = { orderId, sequence, txnStatus, utr: reference, ourRefundId, occurredAt }
+  await writeDeliveries(db, txnStatus === 'SUCCESS' ? 'refund.succeeded' : 'refund.failed', mid, [event])
+}
+
+/** Locks the refund's order, so that changes of its refunds wait for each other. Returns the refund under the lock. */
+export async function lockRefund(db: Queryable, { mid, ourRefundId }: RefundName): Promise<Refund | undefined> {
+  await db.query(
+    `select from payment_intents
+      where mid = $1 and order_id = (select order_id from refunds where mid = $1 and our_refund_id = $2)
+        for no key update`,
+    [mid, ourRefundId],
+  )
+  return findRefund(db, mid, { ourRefundId })
 }
 
 /**
@@ -277,7 +292,7 @@ async function endExceptions(
 /** Whether the successful refunds of a payment exceed the amount that was paid. */
 async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
   const { rowCount } = await db.query(
-    `select from refunds r
+    `select from current_refunds r
        join payments p on p.mid = r.mid and p.utr = r.utr
       where r.mid = $1 and r.order_id = $2 and r.utr = $3 and r.status = 'SUCCESS'
       group by p.amount_paise

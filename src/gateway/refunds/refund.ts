@@ -1,7 +1,7 @@
 import { type Paise, toJsonNumber } from '../../platform/money.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 
-/** The status of a refund. SUCCESS is never undone, but may follow FAIL. */
+/** The status of a refund. SUCCESS may follow FAIL, and is undone only if the bank returns a refund of `direct`. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
 
 export type Refund = {
@@ -29,7 +29,8 @@ export type Refund = {
   /** The bank's reference for the refund; empty until the reference is known. */
   reference: string
   /**
-   * The reason of a failure, which is retained if the refund succeeds later, or the reason why the refund is unsure.
+   * The reason of a failure, which is retained if the refund succeeds later, the reason why the bank returned the refund,
+   * or the reason why the refund is unsure.
    */
   reason: string | null
   endedAt: Date | null
@@ -40,6 +41,10 @@ export type Refund = {
   acceptedAt: Date | null
   attempts: number
   dueAt: Date | null
+  /** The time of success and the return, if the bank has returned the refund. `endedAt` is then the time of the return. */
+  succeededAt: Date | null
+  returnReference: string | null
+  returnedBy: string | null
 }
 
 /** The key of a refund: the merchant and the service's identifier for the refund. */

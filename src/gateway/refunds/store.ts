@@ -12,9 +12,10 @@ const SELECT_REFUNDS = `
          i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.requested_paise as requested, r.note,
          r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.created_by as "createdBy",
          r.created_at as "createdAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
-         r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt",
-         r.accepted_at as "acceptedAt", r.attempts, r.due_at as "dueAt"
-    from refunds r
+         r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.accepted_at as "acceptedAt", r.attempts,
+         r.due_at as "dueAt", r.succeeded_at as "succeededAt", r.return_reference as "returnReference",
+         r.returned_by as "returnedBy"
+    from current_refunds r
     join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
 
 export async function findRefund(

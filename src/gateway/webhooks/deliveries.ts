@@ -141,7 +141,7 @@ const CLAIM = prepared(
           coalesce(d.failure_reason, case when d.txn_status = 'FAIL' then left(r.reason, 200) end) as reason,
           d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt"
      from taken d
-     left join refunds r on r.mid = $1 and r.our_refund_id = d.our_refund_id
+     left join current_refunds r on r.mid = $1 and r.our_refund_id = d.our_refund_id
      join payment_intents i on i.mid = $1 and i.order_id = d.order_id
      join webhook_endpoints e on e.mid = $1 and e.endpoint_id = $2 and e.disabled_at is null
     order by d.occurred_at, d.order_id, d.sequence`,

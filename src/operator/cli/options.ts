@@ -126,6 +126,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   'refunds create --amount': 'Amount in rupees; default: everything not refunded yet',
   'refunds create --note': 'Reason of the refund, 3 to 100 characters',
   'refunds fail --reason': 'Why the refund failed, such as "the account is closed"',
+  'refunds returned --reason': 'Why the bank returned the refund, such as "the account is closed"',
+  'refunds returned --reference': 'Bank reference (RRN) of the return',
   'refunds list --open': 'List only refunds without a final status',
   'settlements layout add --mid': 'Merchant of every row, for files without a column mid',
   'settlements layout add --name': 'Name of the layout',

@@ -4,6 +4,7 @@ import { createRefund, type RefundResult } from '../../gateway/refunds/create-re
 import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
 import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
+import { returnRefund } from '../../gateway/refunds/return-refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { identifier, pastedUtr, text } from '../../platform/fields.ts'
@@ -108,6 +109,20 @@ export const refundCommands = [
     console: 'act',
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
   }),
+
+  changingCommand('refunds returned', 'Record that the bank returned a refund', {
+    usage: '--refund ID --reference RRN --reason TEXT',
+    note: 'For refunds through direct that were marked as done. The whole amount can be refunded again.',
+    schema: Which.extend({ reference: pastedUtr, reason: text(REASON_CHARACTERS) }),
+    console: 'act',
+    audited: { reference: (typed) => pastedUtr.parse(typed) },
+    async run({ refund: id, reference, reason }, { db, person }) {
+      const returned = { reference, reason, returnedBy: person }
+      const { refund, isReturned } = await returnRefund(db, await findRefund(db, id), returned, timeOfChange)
+      if (!isReturned) rejectReturn(refund)
+      return shownRefund(refund)
+    },
+  }),
 ]
 
 async function findRefund(db: Database, id: string): Promise<Refund> {
@@ -140,6 +155,15 @@ function rejectFinal({ ourRefundId, status, reference, reason, endedAt }: Refund
   )
 }
 
+function rejectReturn(refund: Refund): never {
+  if (refund.status === 'FAIL') rejectFinal(refund)
+  const { ourRefundId: id, acquirer } = refund
+  if (acquirer === 'direct') throw new CommandError(`refund ${id} is still open: run ops refunds fail --refund ${id}`)
+  throw new CommandError(
+    `refund ${id} was sent by ${acquirer}: only a refund through direct can be recorded as returned`,
+  )
+}
+
 /**
  * Returns the refund request that resolves an exception. The request contains the UTR for a double payment, but not for
  * a late payment.
@@ -153,7 +177,10 @@ async function ofException(db: Database, id: string, note: string | undefined) {
       `exception ${id} is of kind ${kind}: only a double payment or a late payment can be refunded`,
     )
   }
-  if (resolution !== null)
+  // The refund that resolved the exception may have been returned: the exception stays resolved, and its payment is
+  // refunded again.
+  const ofOrder = resolution === null ? [] : await listRefunds(db, { mid, orderId })
+  if (resolution !== null && !ofOrder.some((one) => one.exceptionId === id && one.succeededAt !== null))
     throw new CommandError(`exception ${id} was already resolved by ${resolvedBy}: ${resolution}`)
   const own = kind === 'double payment' ? { utr: utr.toUpperCase() } : {}
   return { mid, orderId, note: note ?? kind, amount: undefined, exceptionId: id, ...own }

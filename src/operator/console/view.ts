@@ -118,6 +118,7 @@ const LABELS: Readonly<Record<string, string>> = {
   'refunds create': 'Refund',
   'refunds done': 'Mark as done',
   'refunds fail': 'Mark as failed',
+  'refunds returned': 'Record return',
   'webhooks resend': 'Resend webhook',
 }
 
@@ -152,6 +153,7 @@ export function amountOf(change: Command, { amount, refundable }: PageFields): M
 /** Whether the state of a record permits a change, which the command itself checks again. */
 function isPermitted(name: string, record: PageFields): boolean {
   const { kind, status, refundable, enquiries, acquirer, resolution, endedAt, undone } = record
+  if (name === 'refunds returned') return acquirer === 'direct' && status === 'SUCCESS'
   if (resolution || endedAt || undone) return false
   const isRefundable = refundable instanceof Money ? refundable.paise > 0 : /^(double|late) payment$/.test(String(kind))
   if (isRefund({ name })) return isRefundable

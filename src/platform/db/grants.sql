@@ -28,6 +28,8 @@ grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_referen
 -- service from sending a final refund again.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, accepted_at, attempts, due_at)
   on refunds to upi_service;
+-- Only an operator records that the bank returned a refund, which makes its amount refundable again.
+grant select on current_refunds to upi_service;
 -- The service records an endpoint's failures and disables a failing endpoint, but cannot change the endpoint's URL and
 -- secret. A trigger allows only an operator to enable an endpoint.
 grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;

@@ -1,0 +1,34 @@
+import { type Database, inTransaction } from '../../platform/db/pool.ts'
+import type { Barrier } from '../payments/reports.ts'
+import { lockRefund, saveEvent } from './record-update.ts'
+import type { Refund, RefundName } from './refund.ts'
+import { findRefund } from './store.ts'
+
+type RefundReturn = { reference: string; reason: string; returnedBy: string }
+
+/**
+ * Records that the bank has returned a refund of `direct`, so that the refund has failed and its amount can be refunded
+ * again, and writes the merchant's event. The row of the refund stays SUCCESS: reports as of an earlier time include
+ * the refund. Changes nothing, and returns `isReturned` false, unless the refund is of `direct` and successful.
+ */
+export function returnRefund(
+  db: Database,
+  name: RefundName,
+  { reference, reason, returnedBy }: RefundReturn,
+  barrier: Barrier,
+): Promise<{ refund: Refund; isReturned: boolean }> {
+  return inTransaction(db, async (client) => {
+    await barrier(client)
+    const refund = (await lockRefund(client, name)) as Refund
+    if (refund.acquirer !== 'direct' || refund.status !== 'SUCCESS') return { refund, isReturned: false }
+    const { mid, ourRefundId } = refund
+    const now = new Date()
+    await client.query(
+      `insert into refund_returns (mid, our_refund_id, reference, reason, returned_by, returned_at)
+       values ($1, $2, $3, $4, $5, $6)`,
+      [mid, ourRefundId, reference, reason, returnedBy, now],
+    )
+    await saveEvent(client, refund, 'FAIL', now)
+    return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, isReturned: true }
+  })
+}
