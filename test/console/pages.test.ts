@@ -206,7 +206,7 @@ describe('pages', () => {
     const load = (signal?: AbortSignal) =>
       fetch(`http://127.0.0.1:${port}/refunds-list`, { headers, signal: signal ?? null })
     const query = vi.spyOn(service.db, 'query')
-    const runs = () => query.mock.calls.filter(([sql]) => /from refunds r[\s\S]*order by/.test(String(sql))).length
+    const runs = () => query.mock.calls.filter(([sql]) => /from current_refunds r[\s\S]*order by/.test(String(sql))).length
     const other = await newOperatorKey(service.db, ['read'], { operator: 'meera' })
     await inTransaction(service.db, async (client) => {
       await client.query('lock table refunds')
