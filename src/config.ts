@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './gateway/acquirers/accounts.ts'
+import { isDatabaseUrl } from './platform/db/database-url.ts'
 import type { EncryptionKeys } from './platform/encryption.ts'
 import { readUrl } from './platform/fields.ts'
 import {
@@ -16,8 +17,9 @@ import {
 
 const port = wholeNumber(0, 65_535)
 
-const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:password@host:5432/name', (text) =>
-  /^postgres(ql)?:\/\//.test(text),
+const postgresUrl = checked(
+  'must be a PostgreSQL URL, such as postgres://user:password@host:5432/name. In user and password, write # / ? @ percent-encoded: %23 %2F %3F %40',
+  isDatabaseUrl,
 )
 
 const ENCRYPTION_KEY_BYTES = 32

@@ -3,8 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
+import fc from 'fast-check'
+import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { readConfig, readDatabaseConfig } from '../src/config.ts'
+import { runOps } from './support/ops.ts'
 
 const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
 
@@ -35,7 +38,7 @@ describe('the configuration', () => {
   it('the service reports every invalid setting at startup in one error without the invalid values', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
-      'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
+      'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name. In user and password, write # / ? @ percent-encoded: %23 %2F %3F %40; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
     )
     expect(read).not.toThrow('SENT')
   })
@@ -288,5 +291,97 @@ describe('the configuration', () => {
     expect(() => readConfig({ DATABASE_URL_FILE })).toThrow(
       'DATABASE_URL_FILE names a file that cannot be read. Check its path and permissions.',
     )
+  })
+})
+
+describe('the URL of a database', () => {
+  const SETTINGS = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL'] as const
+  const toSettings = (name: (typeof SETTINGS)[number], url: string) => ({ DATABASE_URL, [name]: url })
+  const errorOf = (read: () => unknown): string | undefined => {
+    try {
+      read()
+    } catch (error) {
+      return (error as Error).message
+    }
+    return undefined
+  }
+  const RULE =
+    'must be a PostgreSQL URL, such as postgres://user:password@host:5432/name. In user and password, write # / ? @ percent-encoded: %23 %2F %3F %40'
+
+  it.each([
+    'postgres://upi:SECRET#word@db.example:5432/upi',
+    'postgres://upi:SECRET/word@db.example:5432/upi',
+    'postgres://upi:SECRET?word@db.example:5432/upi',
+    // The driver would connect to the host upi.
+    'postgres://upi:54321#SECRET@db.example/upi',
+    'postgres://upi:54321/SECRET@db.example/upi',
+    'postgres://upi:54321?SECRET@db.example/upi',
+    'postgres://upi:54321?user=SECRET@db.example/upi',
+    'postgres://upi:#SECRET@db.example/upi',
+    // The driver would connect to the host SECRET.
+    'postgres://upi:1@SECRET#2@db.example/upi',
+    'postgres://upi:1@SECRET/2@db.example/upi',
+    'postgres://upi:1@SECRET/2@db.example',
+    'postgres://upi:1@SECRET?2@db.example/upi',
+    'postgres://upi:1@/SECRET@db.example/upi',
+    'postgres://SECRET/upi:word@db.example/upi',
+    'postgres://upi:SECRET%E0@db.example/upi',
+    'postgres://upi:SECRET',
+  ])('is rejected with the name of the setting, and without a part of the URL: %s', async (url) => {
+    const folder = mkdtempSync(join(tmpdir(), 'config-'))
+    const path = join(folder, 'url')
+    writeFileSync(path, `${url}\n`)
+    for (const name of SETTINGS) {
+      expect(errorOf(() => readConfig(toSettings(name, url)))).toBe(`${name} ${RULE}`)
+      const { [name]: _, ...others } = { DATABASE_URL } as Record<string, string>
+      expect(errorOf(() => readDatabaseConfig({ ...others, [`${name}_FILE`]: path }))).toBe(`${name} ${RULE}`)
+    }
+    expect(await runOps(url, ['merchants', 'list'])).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr: `ops: DATABASE_URL ${RULE}\n`,
+    })
+    rmSync(folder, { recursive: true })
+  })
+
+  it.each([
+    'postgres://upi:p@ss@db.example/upi',
+    'postgres://upi:p%23%2F%3F%40%25@db.example:5432/upi?sslmode=disable&application_name=a%40b',
+    'postgres://upi:100%@db.example/upi',
+    'postgresql://upi@db.example',
+    'postgres://localhost:5432',
+    'postgres://upi:word@%2Fvar%2Frun%2Fpostgresql/upi',
+    'postgres://upi:word@/upi?host=/var/run/postgresql',
+    'postgres:///upi?host=/var/run/postgresql&user=upi',
+    'postgres://upi:word@[2001:db8::1]:5432/upi',
+    'postgres://upi:word@db1.example,db2.example/upi',
+    'postgres://upi:word@/upi?host=db1.example,db2.example&port=5432,5433',
+    // The file is missing, which the connection reports.
+    'postgres://upi:word@db.example/upi?sslmode=verify-full&sslrootcert=/nowhere/ca.pem',
+  ])('is accepted: %s', (url) => {
+    for (const name of SETTINGS) expect(errorOf(() => readConfig(toSettings(name, url)))).toBeUndefined()
+  })
+
+  it('is rejected, or read by the driver with the host, user and database that are meant, whatever the password is', () => {
+    const password = fc.string({ unit: fc.constantFrom(...'aZ19#/?@:&=[]%\\ .,;'), minLength: 1, maxLength: 8 })
+    const read = (url: string) => {
+      const { host, user, database, password } = new pg.Client({ connectionString: url })
+      return { host, user, database, password }
+    }
+    const meant = { host: 'db.example', user: 'upi', database: 'orders' }
+    const seen = { accepted: 0, rejected: 0 }
+    fc.assert(
+      fc.property(password, (word) => {
+        const written = `postgres://upi:${word}@db.example/orders`
+        const error = errorOf(() => readDatabaseConfig({ DATABASE_URL: written }))
+        seen[error === undefined ? 'accepted' : 'rejected']++
+        if (error === undefined) expect(read(written)).toMatchObject(meant)
+        else expect(error).toBe(`DATABASE_URL ${RULE}`)
+        const encoded = `postgres://upi:${encodeURIComponent(word)}@db.example/orders`
+        expect(errorOf(() => readDatabaseConfig({ DATABASE_URL: encoded }))).toBeUndefined()
+        expect(read(encoded)).toEqual({ ...meant, password: word })
+      }),
+      { numRuns: 2_000 },
+    )
+    expect(Math.min(seen.accepted, seen.rejected)).toBeGreaterThan(100)
   })
 })

@@ -25,7 +25,8 @@ const FILES: Record<string, RegExp> = {
   'operations.ts': BUILD,
   'services.ts': BUILD,
   'build-info.ts': /^\.\.\/package\.json$/,
-  'config.ts': /^npm:(zod|ipaddr\.js)$|^platform\/(fields|variables)\.ts$|^gateway\/acquirers\/accounts\.ts$/,
+  'config.ts':
+    /^npm:(zod|ipaddr\.js)$|^platform\/(fields|variables|db\/database-url)\.ts$|^gateway\/acquirers\/accounts\.ts$/,
   'errors.ts': /^(?!.)/,
   'limits.ts': /^(?!.)/,
 }
