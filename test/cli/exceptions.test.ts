@@ -52,6 +52,23 @@ describe('payments resolve', () => {
     expect(await listed()).not.toContain('refund the second payment')
   })
 
+  it.each([
+    [
+      'unknown order',
+      'If the customer paid, find the order by amount and time, then run ops payments confirm. Without an order, refund the payment at the bank.',
+    ],
+    [
+      'amount differs',
+      "If the bank received this amount, return it at the bank, then run ops payments resolve --exception ID --reason 'returned at the bank, RRN …'.",
+    ],
+  ] as const)('payments exceptions prints a next step for "%s" that the operator can carry out', async (kind, step) => {
+    const { mid } = await withExceptions([kind, '200', '2026-05-01T06:00:00Z'])
+    const [found] = await json('exceptions', '--mid', mid)
+    expect((await ops('exceptions', '--mid', mid)).stdout).toContain(` ${step}\n`)
+    await json(...resolve(found.id, 'returned at the bank, RRN 523504870777'))
+    expect(await json('exceptions', '--mid', mid, '--open')).toEqual([])
+  })
+
   it.each(['one after the other', 'concurrently'])(
     'payments resolve, run %s by two operators, stores one resolution and shows the resolution to the second operator',
     async (when) => {

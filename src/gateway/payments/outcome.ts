@@ -105,8 +105,10 @@ export type Contradiction = Extract<
 
 /** The kinds of exceptions, each with the operator's next step. */
 export const NEXT_STEPS = {
-  'unknown order': 'If the customer paid, refund the payment at the bank.',
-  'amount differs': 'Ask the bank which amount was paid.',
+  'unknown order':
+    'If the customer paid, find the order by amount and time, then run ops payments confirm. Without an order, refund the payment at the bank.',
+  'amount differs':
+    "If the bank received this amount, return it at the bank, then run ops payments resolve --exception ID --reason 'returned at the bank, RRN …'.",
   'UTR of another order': 'Ask the bank which payment has the UTR.',
   'UTR of another merchant': 'Ask the bank which merchant the payment belongs to.',
   'double payment': 'The customer paid twice: refund the second payment.',
