@@ -144,6 +144,7 @@ create table payments (
   -- The bank's reference of a payment whose utr is the acquirer's payment id; null until it is known.
   bank_reference text collate "C",
   bank_reference_at timestamptz, -- When a later report added bank_reference; null if none did.
+  learned_at timestamptz, -- When a later report last added one of these identifiers; null if none did.
   source text not null,
   reported_by text, -- The operator who reported it; null for reports of the service.
   note text,
@@ -151,11 +152,14 @@ create table payments (
   constraint payments_source_check check (source in ('notification', 'enquiry', 'day file', 'operator', 'sandbox'))
 );
 
--- Finds a UTR that has paid orders of two merchants.
+-- Finds a UTR that has paid orders of two merchants, and the payment that a report of an unknown order is about.
 create index payments_utr_idx on payments (utr);
+create index payments_bank_reference_idx on payments (bank_reference, mid) where bank_reference is not null;
+-- A report may contain the acquirer's id of a payment as its UTR.
+create index payments_acquirer_payment_id_utr_idx on payments (upper(right(translate(acquirer_payment_id, '_-', ''), 35)))
+  where acquirer_payment_id is not null;
 -- A settlement file, or the acquirer's list of payments, may identify a payment by the acquirer's id.
 create index payments_acquirer_payment_id_idx on payments (acquirer_payment_id) where acquirer_payment_id is not null;
-create index payments_bank_reference_idx on payments (mid, bank_reference) where bank_reference is not null;
 -- Finds the references that reports have added since the last settlement import.
 create index payments_bank_reference_at_idx on payments (bank_reference_at) where bank_reference_at is not null;
 -- Lists payments of a period: by the bank's time, else by the time of the report.
@@ -166,6 +170,7 @@ create index payments_second_idx on payments (mid, order_id) where kind = 'secon
 create index payments_day_file_idx on payments (mid, received_at) where source = 'day file';
 -- Finds payments received after a moment. Without autosummarize each query would also read all payments since the last vacuum.
 create index payments_received_at_idx on payments using brin (received_at) with (autosummarize = on);
+create index payments_learned_at_idx on payments (learned_at) where learned_at is not null;
 
 -- The acquirer's ids and the bank's reference may arrive later, once.
 create trigger payments_append_only
@@ -258,6 +263,8 @@ create table payment_exceptions (
     'refunded above what was paid', 'refund differs'))
 );
 create index payment_exceptions_exception_id_idx on payment_exceptions (mid, exception_id);
+-- Finds the exceptions that a payment resolves.
+create index payment_exceptions_unknown_order_idx on payment_exceptions (mid, utr) where kind = 'unknown order';
 -- Counts the open exceptions of one acquirer account and kind: its ids are in the order of the primary key of payment_resolutions.
 create index payment_exceptions_acquirer_account_idx on payment_exceptions (mid, acquirer_account, kind, exception_id)
   where acquirer_account is not null;
@@ -274,12 +281,13 @@ create table payment_resolutions (
   reason text not null,
   resolved_by text not null,
   resolved_at timestamptz not null,
+  order_id text, -- The order whose payment an exception 'unknown order' reported; null for other resolutions.
   constraint payment_resolutions_pkey primary key (mid, exception_id)
 );
 create trigger payment_resolutions_append_only before update or delete or truncate on payment_resolutions
   for each statement execute function refuse_to_rewrite();
 
--- The service resolves exceptions of refunds, and of orders that the merchant cancels.
+-- The service resolves exceptions of refunds, of orders that the merchant cancels, and of unknown orders whose payment is stored.
 create trigger payment_resolutions_of_service before insert on payment_resolutions for each row
   when (current_user = 'upi_service' and new.resolved_by not in ('notification', 'enquiry', 'answer', 'merchant', 'sandbox'))
   execute function refuse_row('a person ends exceptions by ops');

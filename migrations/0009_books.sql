@@ -75,11 +75,12 @@ select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', differe
  where amount_paise <> 0;
 
 -- Reports of money that was not taken for a payment, or that a payment has failed after all, each with its resolution. `mid` is
--- empty where the order is unknown. `day` is the bank's, else the day of the report.
+-- empty where the order is unknown. `day` is the bank's, else the day of the report. A resolution by a payment explains no
+-- settlement, because the payment itself is a movement.
 create view money_exceptions as
 select e.mid, e.exception_id, e.kind, nullif(e.order_id, '') as order_id, upper(e.utr) collate "C" as utr, e.amount_paise,
        (coalesce(e.paid_at, e.received_at) at time zone interval '330 minutes')::date as day, e.received_at,
-       r.reason as resolution, r.resolved_at
+       case when r.order_id is null then r.reason end as resolution, r.resolved_at
   from payment_exceptions e
   left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
  where e.kind = 'failure after success'

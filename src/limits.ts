@@ -168,6 +168,11 @@ export const LIMITS = {
      */
     secondPaymentsOfOrder: 20,
     /**
+     * Largest number of exceptions `unknown order` with the UTR of a stored payment. These exceptions are resolved when
+     * they are stored, so `openOfAccount` does not limit them.
+     */
+    unknownOrdersOfUtr: 20,
+    /**
      * Number of signed notifications from one acquirer account that are processed concurrently. The number is less than
      * `pools.reports`.
      */

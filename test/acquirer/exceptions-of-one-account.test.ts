@@ -135,6 +135,30 @@ it.each([
   },
 )
 
+it('the service does not count exceptions of unknown orders that are stored as resolved, because their payment is stored', async () => {
+  const { orderId, pay } = await paidOrder()
+  const { payment: paid } = await pay()
+  const event = () => {
+    const unknown = unknownOrder()
+    unknown.data.payment.bank_reference = paid.rrn
+    return unknown
+  }
+  for (let i = 0; i < MOST + 2; i++) expect(await send(event())).toBe(404)
+  const { rows } = await service.db.query(
+    `select reason, resolved_by as by from payment_exceptions join payment_resolutions using (mid, exception_id) where utr = $1`,
+    [paid.rrn],
+  )
+  const resolved = { reason: `the payment is recorded for order ${orderId}`, by: 'notification' }
+  expect(rows).toEqual(Array.from({ length: MOST + 2 }, () => resolved))
+
+  for (let i = 0; i < MOST + 2; i++) await send(unknownOrder())
+  expect((await openExceptions('unknown order'))['cashfree:acme']).toBe(MOST)
+  // Also while the account has reached its limit.
+  expect(await send(event())).toBe(404)
+  expect((await openExceptions('unknown order'))['cashfree:acme']).toBe(MOST)
+  await resolveAll('unknown order')
+})
+
 it('the service limits the number of stored reports whose amount differs from the order’s amount', async () => {
   const { orderId } = await paidOrder()
   for (let i = 0; i < MOST + 2; i++) {

@@ -233,6 +233,8 @@ it('every statement on a tenant’s table names mid, or the service’s unguessa
     new Set(withoutMid.filter((access) => !isByOrderId(access)).map(({ name, table }) => `${name}: ${table}`)),
   ).toEqual(
     new Set([
+      // A notification of an unknown order may name a payment of any merchant by its UTR.
+      'paymentNotification: payments',
       // The acquirer's file identifies an intent by its reference alone, or a payment by its id.
       'payments import: acquirer_intents',
       'payments import: payments',

@@ -206,7 +206,8 @@ describe('pages', () => {
     const load = (signal?: AbortSignal) =>
       fetch(`http://127.0.0.1:${port}/refunds-list`, { headers, signal: signal ?? null })
     const query = vi.spyOn(service.db, 'query')
-    const runs = () => query.mock.calls.filter(([sql]) => /from current_refunds r[\s\S]*order by/.test(String(sql))).length
+    const runs = () =>
+      query.mock.calls.filter(([sql]) => /from current_refunds r[\s\S]*order by/.test(String(sql))).length
     const other = await newOperatorKey(service.db, ['read'], { operator: 'meera' })
     // The counts of the navigation, which read open refunds too, are cached.
     await site.get('/merchants-list', other)

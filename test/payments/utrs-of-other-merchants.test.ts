@@ -215,7 +215,9 @@ describe('search for UTRs of two merchants', () => {
     const stored = newUtr()
     const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
     const sent: string[] = []
-    const db = { query: async (text: string) => ({ rows: sent.push(text) < 3 ? [] : payments, rowCount: 1 }) }
+    const db = {
+      query: async (text: string) => ({ rows: sent.push(text) < 3 ? [] : payments, rowCount: 1, fields: [] }),
+    }
     const { findQueues } = comparisonJobs(db as never, service.clock.now, () => undefined)
     await findQueues(() => sent.length >= 2)
     expect(sent).toHaveLength(2)

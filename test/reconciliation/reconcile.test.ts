@@ -2,6 +2,7 @@ import pg from 'pg'
 import { beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { discrepancyId } from '../../src/books/ledger/discrepancies.ts'
 import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { resolveByPayment } from '../../src/gateway/payments/unknown-orders.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { admitRoles } from '../support/citus.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -280,6 +281,18 @@ describe('settlements of unknown payments', () => {
       (await differencesOf('2026-11-10', '2026-11-11', '2026-12-15', owner)).map((one) => [one.utr, one.resolution])
     expect(Object.fromEntries(await resolutionsOf(found[0] as string))).toEqual({ ZZ1: 'refunded, RRN 1', ZZ2: null })
     expect(Object.fromEntries(await resolutionsOf(found[1] as string))).toEqual({ ZZ1: null, ZZ2: 'refunded, RRN 1' })
+  })
+
+  it('reconcile explains no settlement by an unknown-order exception that a payment has resolved', async () => {
+    const exceptionId = await except('unknown order', 'UPI1', 'UPI', at('2026-11-09'), '')
+    const another = await newMerchant(db)
+    await pay('UPI1', at('2026-11-09'), { owner: another.mid })
+    await resolveByPayment(db, { mid: another.mid, utr: 'UPI1' }, { by: 'asha', now: at('2026-11-10') })
+    // The bank settles the payment to the wrong merchant.
+    await settle('UPI1', at('2026-11-10'))
+    const difference = { utr: 'UPI1', kind: 'unknown payment', exceptionId, resolution: null }
+    expect(await differencesOf('2026-11-10')).toMatchObject([difference])
+    expect(endOf(await find('2026-11-11'))).toMatchObject({ sums: { brought: -200_00 } })
   })
 
   it('reconcile names an unknown-order exception as the cause of a settlement of an unknown payment', async () => {

@@ -11,20 +11,22 @@ import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-q
 import type { AcquirerClient, LinkedOrder } from './client.ts'
 import { UnreadableStatus } from './json-request.ts'
 
-type Recording = { reports: Reports; now: () => Date }
+type Recording = { reports: Reports; now: () => Date; person?: string | undefined }
 
 /**
  * Checks an order's payments at its acquirer and records them. Returns undefined if no payment has a final status;
  * otherwise the result of the first payment that changed something, or of the last payment if no payment changed
- * anything. After an unreadable response, the order stays open. A failed call rejects with an AcquirerError.
+ * anything. After an unreadable response, the order stays open. A failed call rejects with an AcquirerError. `person` is
+ * the operator who checks the status; undefined for a scheduled check.
  */
 export async function checkAtAcquirer(
   order: LinkedOrder,
-  { client, reports, now, barrier }: Recording & { client: AcquirerClient; barrier?: Barrier },
+  { client, reports, now, person, barrier }: Recording & { client: AcquirerClient; barrier?: Barrier },
 ): Promise<Recorded | undefined> {
   const recordAll = async (payments: readonly PaymentReport[]) => {
     const recorded: Recorded[] = []
-    for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now, barrier }))
+    for (const payment of payments)
+      recorded.push(await reports.record(payment, { source: 'enquiry', now, person, barrier }))
     return recorded
   }
   const { orderId, paymentLink } = order

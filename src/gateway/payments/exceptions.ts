@@ -4,7 +4,7 @@ import { prepared } from '../../platform/db/prepared.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 
-type Subject = {
+export type ExceptionSubject = {
   /** The merchant of the order; empty if the order is unknown. */
   mid: string
   orderId: string
@@ -33,7 +33,12 @@ type Subject = {
  * Stores an exception for the operator. Returns whether the exception is new. An exception with the same facts as a
  * stored exception creates no second row.
  */
-export async function saveException(db: Queryable, kind: ExceptionKind, subject: Subject, now: Date): Promise<boolean> {
+export async function saveException(
+  db: Queryable,
+  kind: ExceptionKind,
+  subject: ExceptionSubject,
+  now: Date,
+): Promise<boolean> {
   const { mid, orderId, utr = '', amount, status, paidAt, ourRefundId = '', dedupKey = '' } = subject
   const { body, person, note, acquirerAccount } = subject
   const { rowCount } = await db.query(
@@ -93,7 +98,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
   return async (
     db: Queryable,
     kind: ExceptionKind,
-    subject: Subject & { acquirerAccount: string },
+    subject: ExceptionSubject & { acquirerAccount: string },
     now: Date,
   ): Promise<SavedException> => {
     const left = await roomOf(db, subject.mid, subject.acquirerAccount, kind)

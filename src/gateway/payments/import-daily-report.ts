@@ -34,7 +34,7 @@ export type DailyReportResult = {
 export async function importDailyReport(
   db: Database,
   csv: Readable,
-  { acquirer, layout, now, barrier, onChecked, onRecorded, onWarning }: Importing,
+  { acquirer, layout, person, now, barrier, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DailyReportResult> {
   const client = await db.connect()
   try {
@@ -58,7 +58,7 @@ export async function importDailyReport(
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
       const newLines = await withoutRecorded(client, acquirer, lines)
       result.unchanged += lines.length - newLines.length
-      for (const one of await recordLines(reports, newLines, { source: 'day file', now, barrier })) {
+      for (const one of await recordLines(reports, newLines, { source: 'day file', person, now, barrier })) {
         if ('exception' in one) result.exceptions[one.exception] += 1
         else result[one.changed ? 'recorded' : 'unchanged'] += 1
         if ('late' in one && one.late) result.exceptions['late payment'] += 1
@@ -84,11 +84,13 @@ type OnProgress = ((lines: number) => void) | undefined
 
 /**
  * `acquirer` is the acquirer account of the file; undefined if no account exists, which accepts every order. `layout`
- * describes the acquirer's own format. `barrier` runs in the transaction of each line.
+ * describes the acquirer's own format. `person` is the operator who imports the file. `barrier` runs in the transaction
+ * of each line.
  */
 type Importing = Pick<Reporting, 'now' | 'barrier'> & {
   acquirer?: string | undefined
   layout?: Layout | undefined
+  person?: string | undefined
   onChecked?: OnProgress
   onRecorded?: OnProgress
   onWarning?: OnWarning

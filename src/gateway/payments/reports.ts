@@ -20,20 +20,23 @@ import {
   type StoredPayment,
 } from './outcome.ts'
 import { FAILURE_REPORTED, writtenExpiries } from './reported-status.ts'
+import { findReportedPayment, type PaymentKey, resolveByPayment, saveResolvedException } from './unknown-orders.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
 /** Runs first in the transaction that stores a report, before the transaction locks anything else. */
 export type Barrier = (client: Queryable) => Promise<unknown>
 
 /**
- * The source of a report, and the clock. Reports by an operator also have `person` (the operator's name) and `note`.
- * `saves` selects the exceptions that are stored; by default all exceptions are stored.
+ * The source of a report, and the clock. `person` is the operator whose command records the report: the payment then
+ * resolves exceptions `unknown order` in the operator's name. For other reports, a job resolves these exceptions. Reports
+ * with the source `operator` also have `note`. `saves` selects the exceptions that are stored; by default all exceptions
+ * are stored.
  */
 export type Reporting = {
   source: ReportSource
   now: () => Date
   barrier?: Barrier | undefined
-  person?: string
+  person?: string | undefined
   note?: string | undefined
   saves?: (kind: Contradiction) => boolean
 }
@@ -81,8 +84,8 @@ export function createReports(
     report: PaymentReport,
     received: Received,
   ): Promise<Stored> {
-    const { source, now, attempt, person, note, saves } = received
-    const acquirerAccount = source === 'notification' ? report.acquirer?.name : undefined
+    const { source, now, attempt, person, note, saves, operator, reportedPayment } = received
+    const acquirerAccount = accountOf(report, source)
     const amount = report.amount ?? stored?.amount ?? 0
     const exception = { ...report, amount, mid: stored?.mid ?? '', person, note, acquirerAccount }
     const save = async (kind: ExceptionKind, utr = report.utr) =>
@@ -93,14 +96,19 @@ export function createReports(
       const saved = await saveBounded(db, kind, { ...exception, utr: utr ?? report.utr, acquirerAccount }, now)
       return { exception: kind, saved: toCount(kind, saved) }
     }
-    if (stored === undefined) return reject('unknown order')
+    if (stored === undefined) {
+      if (reportedPayment === undefined || saves?.('unknown order') === false) return reject('unknown order')
+      const resolution = { by: operator ?? source, now, most: limits.unknownOrdersOfUtr }
+      const saved = await saveResolvedException(db, exception, reportedPayment, resolution)
+      return { exception: 'unknown order', saved: toCount('unknown order', saved) }
+    }
     const intent = { ...stored, ...(await findFacts(db, stored, { report, attempt }, limits.attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
-        if (judged.of) await learn(db, { mid: intent.mid, ...judged.of }, report, now)
+        if (judged.of) await learn(db, { ...judged.of, mid: intent.mid }, report, now)
         if (report.failure) await db.query(ADD_FAILURE(intent.mid, report, attempt))
-        return { changed: false, late: false }
+        return { changed: false, late: false, paymentUtr: judged.of?.utr }
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
       case 'failed attempt': {
@@ -123,17 +131,18 @@ export function createReports(
           ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
           ...(late ? await save('late payment', utr) : []),
         ]
-        return { changed: true, late, paise: intent.amount, saved }
+        return { changed: true, late, paise: intent.amount, saved, paymentUtr: utr }
       }
       case 'second payment': {
         if (judged.stored) {
-          await learn(db, { mid: intent.mid, ...judged.stored }, report, now)
-          return reject('double payment', judged.stored.utr)
+          await learn(db, { ...judged.stored, mid: intent.mid }, report, now)
+          return { ...(await reject('double payment', judged.stored.utr)), paymentUtr: judged.stored.utr }
         }
         if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
           return reject('double payment')
         const utr = await storePayment(db, intent, report, { ...received, kind: 'second' })
-        return utr === undefined ? reject('UTR of another order') : reject('double payment', utr)
+        if (utr === undefined) return reject('UTR of another order')
+        return { ...(await reject('double payment', utr)), paymentUtr: utr }
       }
       case 'exception':
         return reject(judged.kind)
@@ -147,19 +156,27 @@ export function createReports(
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
+      const { source, person: operator } = reporting
+      const account = accountOf(report, source)
+      const found = mid === undefined ? await findReportedPayment(db, report, account) : undefined
       const lockAndStore = async (client: Queryable) => {
         await reporting.barrier?.(client)
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
         // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
         const now = reporting.now()
         const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
-        const received = { ...reporting, now, attempt: nameAttempt(report) }
-        const result = await store(client, stored, { ...report, paidAt }, received)
+        const isOfOtherAccount = mid !== undefined && stored === undefined
+        const reportedPayment = isOfOtherAccount ? await findReportedPayment(client, report, account) : found
+        const person = source === 'operator' ? operator : undefined
+        const received = { ...reporting, now, attempt: nameAttempt(report), person, operator, reportedPayment }
+        const { paymentUtr: utr, ...result } = await store(client, stored, { ...report, paidAt }, received)
+        if (operator !== undefined && mid !== undefined && utr !== undefined)
+          await resolveByPayment(client, { mid, utr }, { by: operator, now })
         return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
       }
-      // A report about an unknown order stores at most one row, so a flood of such reports from one signer needs no
-      // transactions.
-      const isOneRow = mid === undefined && reporting.barrier === undefined
+      // A report about an unknown order stores at most one row unless its payment is stored, so a flood of such reports
+      // from one signer needs no transactions.
+      const isOneRow = mid === undefined && found === undefined && reporting.barrier === undefined
       const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } = isOneRow
         ? await lockAndStore(db)
         : await inTransaction(db, lockAndStore)
@@ -213,18 +230,32 @@ export function createReports(
 /** Returns the kind of an exception for the metrics; an empty list if the exception was stored before. */
 const toCount = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? [] : [kind])
 
-/** A report's source and time. `now` is the moment under the lock. `attempt` identifies a failed attempt. */
-type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
+/**
+ * A report's source and time. `now` is the moment under the lock. `attempt` identifies a failed attempt. `operator` runs
+ * the command that records the report; `person` is set only if the operator is also its source. `reportedPayment` is
+ * the stored payment that a report of an unknown order is about.
+ */
+type Received = Omit<Reporting, 'now'> & {
+  now: Date
+  attempt: string
+  operator: string | undefined
+  reportedPayment: PaymentKey | undefined
+}
+
+/** Returns the acquirer account that signed a report; undefined for a report of another source. */
+const accountOf = ({ acquirer }: PaymentReport, source: ReportSource) =>
+  source === 'notification' ? acquirer?.name : undefined
 
 /**
  * The result, with facts for callbacks: `saved` are new exceptions, `paise` the amount of a new payment or attempt,
- * `failure` the failure of a new attempt.
+ * `failure` the failure of a new attempt. `paymentUtr` is the UTR of the stored payment that the report is about.
  */
 type Stored = Recorded & {
   saved?: readonly ExceptionKind[]
   paise?: number | undefined
   failure?: { reason: FailureReason; acquirer: string }
   isSurplus?: true
+  paymentUtr?: string | undefined
 }
 
 type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'attemptKnown' | 'attemptsFull'> & {
@@ -355,7 +386,7 @@ const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !==
 /** Adds facts to a stored payment that only a later report contains: the acquirer's ids, and the bank's reference. */
 async function learn(
   db: Queryable,
-  stored: StoredPayment & { mid: string },
+  stored: StoredPayment & PaymentKey,
   { utr, names }: PaymentReport,
   now: Date,
 ): Promise<void> {
@@ -367,9 +398,10 @@ async function learn(
   await db.query(
     `update payments
         set acquirer_payment_id = coalesce(acquirer_payment_id, $3), acquirer_txn_id = coalesce(acquirer_txn_id, $4),
-            bank_reference = coalesce(bank_reference, $5), bank_reference_at = coalesce(bank_reference_at, $6)
+            bank_reference = coalesce(bank_reference, $5), bank_reference_at = coalesce(bank_reference_at, $6),
+            learned_at = $7
       where mid = $1 and utr = $2`,
-    [stored.mid, stored.utr, id, txnId, reference, reference && now],
+    [stored.mid, stored.utr, id, txnId, reference, reference && now, now],
   )
 }
 

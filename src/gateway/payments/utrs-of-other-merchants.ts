@@ -3,6 +3,7 @@ import type { Paise } from '../../platform/money.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { saveException } from './exceptions.ts'
 import type { ExceptionKind } from './outcome.ts'
+import { resolveByPaymentsOf } from './unknown-orders.ts'
 
 /** A payment whose UTR has paid an order of another merchant. */
 type Payment = { mid: string; orderId: string; utr: string; amount: Paise; paidAt: Date | null; acquirer: string }
@@ -21,8 +22,9 @@ const HOUR_MS = 60 * MINUTE_MS
 
 /**
  * Searches once a minute for payments whose UTR has paid an order of another merchant, and stores an exception for each
- * such payment. Recording a payment cannot include this search, because two concurrent transactions would not see each
- * other's payments. `onException` is called once for each new exception.
+ * such payment. Also resolves exceptions `unknown order` that a payment explains. Recording a payment cannot include
+ * these searches, because two concurrent transactions would not see each other's payments and exceptions. `onException`
+ * is called once for each new exception.
  */
 export function comparisonJobs(
   db: Queryable,
@@ -47,6 +49,8 @@ export function comparisonJobs(
           const exception = { ...payment, status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
         }
+        if (isStopped()) return []
+        await resolveByPaymentsOf(db, received, now())
       }
       comparedUntil = until
       return []

@@ -101,12 +101,16 @@ export function createPendingRefunds(db: Database) {
     },
 
     /** Stores the identifiers that the acquirer has assigned to a payment, unless other identifiers are stored. */
-    async savePaymentNames({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, { id, txnId }: PaymentNames): Promise<void> {
+    async savePaymentNames(
+      { mid, utr }: Pick<Refund, 'mid' | 'utr'>,
+      { id, txnId }: PaymentNames,
+      now: Date,
+    ): Promise<void> {
       await db.query(
         `update payments
-            set acquirer_payment_id = $3, acquirer_txn_id = $4
+            set acquirer_payment_id = $3, acquirer_txn_id = $4, learned_at = $5
           where mid = $1 and utr = $2 and acquirer_txn_id is null and coalesce(acquirer_payment_id, $3) = $3`,
-        [mid, utr, id, txnId],
+        [mid, utr, id, txnId, now],
       )
     },
   }

@@ -98,7 +98,7 @@ export const paymentCommands = [
     schema: z.object({ orderId: ourOrderId }),
     console: 'act',
     async run({ orderId }, context) {
-      const { db, now } = context
+      const { db, now, person } = context
       const { acquirer } = await findOrder(db, orderId, now)
       const client = await reachAccounts(context).clientOf(acquirer)
       const rules = statusCheckRulesOf(acquirer)
@@ -112,7 +112,7 @@ export const paymentCommands = [
       }
       const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
-      const recorded = await checkAtAcquirer(statusCheck, { client, reports, ...STORING }).catch(
+      const recorded = await checkAtAcquirer(statusCheck, { client, reports, person, ...STORING }).catch(
         async (error: unknown) => {
           if (!(error instanceof AcquirerError)) throw error
           if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
@@ -140,6 +140,7 @@ export const paymentCommands = [
         importDailyReport(db, csv, {
           acquirer,
           layout,
+          person,
           ...STORING,
           onChecked: progress('line checked', 'lines checked'),
           onRecorded: progress('line recorded', 'lines recorded'),

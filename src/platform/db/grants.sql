@@ -16,14 +16,15 @@ grant select, insert, update (status, utr, expires_at, event_sequence, failure_r
 -- compares a link with its order's payee.
 grant select, insert, update (status_checks, status_check_at, status_checked_at) on acquirer_intents to upi_service;
 -- These tables are append-only, so that an attacker in the service cannot change the facts of a payment. The service
--- resolves exceptions by refunds. Triggers check every insert by the service: a payment must belong to an order, and no
+-- resolves exceptions by refunds and payments. Triggers check every insert by the service: a payment must belong to an order, and no
 -- row may name an operator.
 grant select, insert on payment_attempts, payment_exceptions, payment_resolutions, payments to upi_service;
 -- The reason for a failed attempt may be added later, once; a trigger on the table rejects any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_service;
 -- The acquirer's ids of a payment and the bank's reference may be added later, once; triggers on the table reject any
 -- other change.
-grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at) on payments to upi_service;
+grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at)
+  on payments to upi_service;
 -- The service changes a refund's progress, but not its payment and amount. Triggers check new refunds, and prevent the
 -- service from sending a final refund again.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, accepted_at, attempts, due_at)
