@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
@@ -222,7 +223,7 @@ async function saveAcceptance(
 }
 
 async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { source, now }: Reporting): Promise<void> {
-  const { mid, orderId, ourRefundId, exceptionId } = refund
+  const { mid, orderId, utr, ourRefundId, exceptionId } = refund
   const { status, id } = update
   const isSuccess = status === 'SUCCESS'
   const reference = update.reference || refund.reference
@@ -240,6 +241,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { so
   const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
   const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
   await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
+  if (isSuccess) await LATE_PAYMENT_REFUNDED(db, { mid, orderId, utr, reason, source, now })
 }
 
 /** Writes the webhook event of a refund's new status, with the order's next sequence number. */
@@ -288,6 +290,21 @@ async function endExceptions(
     [mid, orderId, ourRefundId, ends.kinds, ends.ended, ends.reason, ends.source, ends.now],
   )
 }
+
+/**
+ * Resolves the exception of a late payment that was refunded as a whole, also by refunds of the merchant, which name no
+ * exception.
+ */
+const LATE_PAYMENT_REFUNDED = query<object, Pick<Refund, 'mid' | 'orderId' | 'utr'> & Reporting & { reason: string }>(`
+  insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+  select mid, exception_id, :reason, :source, :now::timestamptz
+    from payment_exceptions
+   where mid = :mid and order_id = :orderId and kind = 'late payment' and utr = :utr
+     and (select sum(amount_paise)
+            from current_refunds
+           where mid = :mid and order_id = :orderId and utr = :utr and status = 'SUCCESS')
+         >= (select amount_paise from payments where mid = :mid and utr = :utr)
+      on conflict do nothing`)
 
 /** Whether the successful refunds of a payment exceed the amount that was paid. */
 async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
