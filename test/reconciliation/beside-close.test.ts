@@ -133,6 +133,22 @@ const CHANGES: Record<string, Change> = {
       return { args: ['refunds', 'done', '--refund', refund, '--reference', '523504870777'] }
     },
   },
+  'refunds returned': {
+    table: 'refund_returns',
+    async prepare(mid) {
+      const orderId = await order(mid, '2026-10-05', 'G1')
+      await settle(mid, '2026-10-06', { utr: 'S1', paymentUtr: 'G1' })
+      await db.query(
+        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
+                              status, ended_at)
+         values ($1, $2, $2, $2, 'G1', 20000, 'cold', 'direct', 'asha', $3, 'SUCCESS', $3)`,
+        [mid, orderId, at('2026-10-06')],
+      )
+      return {
+        args: ['refunds', 'returned', '--refund', orderId, '--reference', '523504870777', '--reason', 'closed'],
+      }
+    },
+  },
   'bank-holidays remove': {
     table: 'bank_holiday_changes',
     // The payout of the holiday and the day before is one total. Without the holiday, it is two payouts.

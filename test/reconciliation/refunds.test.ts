@@ -1,11 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { addDays } from '../../src/books/ledger/bank-days.ts'
+import { journalOf } from '../../src/books/reconciliation/journal.ts'
+import { statementOf } from '../../src/books/reconciliation/statement.ts'
 import { newId } from '../../src/gateway/payments/intent.ts'
 import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { toIstDay } from '../../src/platform/time.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { type Finding, findingsOf } from '../support/findings.ts'
+import { type Finding, findingsOf, readAll } from '../support/findings.ts'
 import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
@@ -60,6 +62,14 @@ async function refund(
   )
   return id
 }
+
+const returnRefund = (refundId: string, returnedAt: Date) =>
+  db.query(`insert into refund_returns values ($1, $2, 'RET1', 'the account is closed', 'asha', $3)`, [
+    mid,
+    refundId,
+    returnedAt,
+  ])
+
 type Refunding = { orderId: string; utr: string; rupees?: number; reference?: string; acquirer?: string }
 
 type Settling = { amount?: string; paymentUtr?: string; brn?: string }
@@ -333,6 +343,104 @@ describe('payouts by totals', () => {
     await settle('N1', at(THURSDAY), { amount: '450' })
     expect((await report()).differences).toMatchObject([
       { kind: 'payout total', cause: `50.00 more than the payments of ${WEDNESDAY}` },
+    ])
+  })
+})
+
+describe('refunds that the bank returned', () => {
+  const MONDAY = '2026-11-23'
+  const TUESDAY = '2026-11-24'
+
+  it('reconcile reports nothing for a returned refund that the bank never deducted, and the refund as known before', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(THURSDAY), at(THURSDAY))
+    await returnRefund(id, at(TUESDAY))
+    expect(await report(WEDNESDAY, TUESDAY)).toMatchObject({ differences: [], sums: { refunded: 0, carried: 0 } })
+    const before = await report(WEDNESDAY, SATURDAY, MONDAY)
+    expect(before.differences).toMatchObject([{ kind: 'refund not deducted', owed: -50_00 }])
+    expect(before.sums).toMatchObject({ refunded: 50_00, carried: -50_00 })
+  })
+
+  it('reconcile reports a returned refund that the bank deducted until a line pays it out again', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
+    await settle('ARN1', at(FRIDAY), { amount: '-50', paymentUtr: 'P1' })
+    await returnRefund(id, at(SATURDAY))
+    const cause = `refund ${id}: the bank returned it, and no settlement line pays it out again`
+    const { differences, owed, sums } = await report(WEDNESDAY, TUESDAY)
+    expect(differences).toMatchObject([
+      { kind: 'return not paid out', day: SATURDAY, orderId, utr: 'P1', owed: 50_00, cause },
+    ])
+    expect(sums.carried).toBe(owed)
+    await settle('RET1', at(MONDAY), { amount: '50', paymentUtr: 'P1' })
+    expect(await report(WEDNESDAY, TUESDAY)).toMatchObject({ differences: [], balances: true, sums: { carried: 0 } })
+    expect((await report(WEDNESDAY, FRIDAY, SATURDAY)).differences).toEqual([])
+  })
+
+  it('reconcile reports nothing for a refund and its return that the payment’s lines include', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY, '13:00:00'))
+    await settle('P1', at(THURSDAY), { amount: '150' })
+    await returnRefund(id, at(FRIDAY))
+    await settle('RET1', at(SATURDAY), { amount: '50', paymentUtr: 'P1' })
+    expect(await report()).toMatchObject({ differences: [], balances: true, sums: { carried: 0 } })
+  })
+
+  it('reconcile subtracts a refund from the total of its day, and adds its return to the total of the return', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('T1', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(THURSDAY), at(THURSDAY))
+    await pay('P2', at(THURSDAY))
+    await settle('T2', at(FRIDAY), { amount: '150' })
+    await returnRefund(id, at(FRIDAY))
+    await pay('P3', at(FRIDAY))
+    await settle('T3', at(SATURDAY), { amount: '250' })
+    expect(await report()).toMatchObject({ differences: [], balances: true, sums: { refunded: 0, carried: 0 } })
+    await db.query(`update settlements set amount_paise = 20000 where mid = $1 and utr = 'T3'`, [mid])
+    expect((await report()).differences).toMatchObject([
+      {
+        ...{ kind: 'payout total', day: SATURDAY, owed: 50_00 },
+        cause: `50.00 less than the payments of ${FRIDAY}, plus returned refunds of 50.00; likely refund ${id} (of 50.00, returned, not paid out again)`,
+      },
+    ])
+  })
+
+  it('the ledger ends at 0.00 after a refund is returned, refunded again and returned again', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(WEDNESDAY, '18:00:00'))
+    for (const [number, day] of [THURSDAY, FRIDAY].entries()) {
+      const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(day), at(day))
+      await settle(`D${number}`, at(day), { amount: '-50', paymentUtr: 'P1' })
+      await returnRefund(id, at(day, '14:00:00'))
+      await settle(`B${number}`, at(day, '15:00:00'), { amount: '50', paymentUtr: 'P1' })
+    }
+    expect(await report()).toMatchObject({ differences: [], balances: true, sums: { refunded: 0, carried: 0 } })
+    const period = { from: WEDNESDAY, to: SATURDAY, mid, now: at('2026-12-15') }
+    const lines = await statementOf(db, period)
+    const ofRefunds = lines.filter(({ kind }) => kind.startsWith('refund'))
+    expect(ofRefunds.map(({ kind, amount }) => [kind, amount])).toEqual([
+      ['refund', -50_00],
+      ['refund returned', 50_00],
+      ['refund', -50_00],
+      ['refund returned', 50_00],
+    ])
+    expect(lines.at(-1)).toMatchObject({ kind: 'closing', balance: 0 })
+  })
+
+  it('the journal posts the return of a duplicate payment’s refund to suspense', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await payTwice('P9', orderId, at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    await settle('P9', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P9' }, at(THURSDAY), at(THURSDAY))
+    await returnRefund(id, at(FRIDAY))
+    const days = { from: FRIDAY, to: FRIDAY, mid, now: at('2026-12-15') }
+    const postings = await readAll(journalOf(db, days))
+    expect(postings).toMatchObject([
+      { voucher: `duplicates ${FRIDAY}`, ledger: 'acquirer receivable', debit: 200_00 },
+      { voucher: `duplicates ${FRIDAY}`, ledger: 'suspense', credit: 200_00 },
     ])
   })
 })

@@ -68,7 +68,7 @@ export type Refund = Known & {
   day: string
   at: Date
   reference: string
-  /** The day on which the bank returns the refund. */
+  /** The day on which the bank returns the refund, known from the next day. */
   returnedOn?: string
 }
 
@@ -130,7 +130,7 @@ export function knownAt(story: Story, today: string) {
   const refunds = story.refunds.filter(isKnown).map((refund): SuccessfulRefund => {
     const payment = paidBy.get(refund.utr) as Payment
     const { day: paidOn, amount: paid } = payment
-    const returnedOn = refund.returnedOn !== undefined && refund.returnedOn <= today ? refund.returnedOn : null
+    const returnedOn = refund.returnedOn !== undefined && refund.returnedOn < today ? refund.returnedOn : null
     return {
       ...refund,
       returnedOn,
@@ -213,7 +213,7 @@ export function knownAt(story: Story, today: string) {
       )[0]
     if (source === undefined) return 'by sums'
     const on = bankDays.bankDayFrom(source.day)
-    const facts = { ...payoutFacts(factsWithoutForms({ from: on, to: on })), undeducted: [] }
+    const facts = { ...payoutFacts(factsWithoutForms({ from: on, to: on })), undeducted: [], returned: [] }
     const isSource = (one: JudgedPayout) => one.acquirer === source.acquirer && one.day === on
     const anyForm = new Map(undecidedPayouts(facts, bankDays).map((one) => [payoutKey(one), 'by sums' as const]))
     return (judgePayouts(facts, anyForm, bankDays).payouts.find(isSource) as JudgedPayout).form

@@ -16,6 +16,7 @@ export const STORED_KINDS = {
   'payout total': 'sums differ',
   reversal: 'taken back',
   'refund not deducted': 'refund not deducted',
+  'return not paid out': 'return not paid out',
   'short payout': 'short payout',
 } as const
 

@@ -282,7 +282,7 @@ function judgeReturned(
     return [
       {
         ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
-        ...{ kind: 'reversal' as const, paid: sumOf(refunds) },
+        ...{ kind: 'return not paid out' as const, paid: sumOf(refunds) },
         cause: `refund ${ids.join(', ')}: the bank returned it, and no settlement line pays it out again`,
       },
     ]

@@ -69,8 +69,8 @@ export const checkRefundStatus = operation({
   access: 'status',
   summary: 'Check refund status',
   description:
-    '`PENDING` may last for days: check once a day, or use the webhook. A `SUCCESS` is never ' +
-    'undone. After `FAIL`, you still have the money; send a new `refund_id` for another attempt.',
+    '`PENDING` may last for days: check once a day, or use the webhook. A `SUCCESS` becomes `FAIL` only if the customer’s ' +
+    'bank returns the money. After `FAIL`, you still have the money; send a new `refund_id` for another attempt.',
   body: {
     name: 'WhichRefund',
     schema: z.object({ mid, refund_id: refundId }),

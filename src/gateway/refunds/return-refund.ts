@@ -15,20 +15,20 @@ export function returnRefund(
   db: Database,
   name: RefundName,
   { reference, reason, returnedBy }: RefundReturn,
-  barrier: Barrier,
+  { now, barrier }: { now: () => Date; barrier: Barrier },
 ): Promise<{ refund: Refund; isReturned: boolean }> {
   return inTransaction(db, async (client) => {
     await barrier(client)
     const refund = (await lockRefund(client, name)) as Refund
     if (refund.acquirer !== 'direct' || refund.status !== 'SUCCESS') return { refund, isReturned: false }
     const { mid, ourRefundId } = refund
-    const now = new Date()
+    const returnedAt = now()
     await client.query(
       `insert into refund_returns (mid, our_refund_id, reference, reason, returned_by, returned_at)
        values ($1, $2, $3, $4, $5, $6)`,
-      [mid, ourRefundId, reference, reason, returnedBy, now],
+      [mid, ourRefundId, reference, reason, returnedBy, returnedAt],
     )
-    await saveEvent(client, refund, 'FAIL', now)
+    await saveEvent(client, refund, 'FAIL', returnedAt)
     return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, isReturned: true }
   })
 }

@@ -92,7 +92,8 @@ export const WEBHOOKS: readonly DescribedWebhook[] = [
     example: { ...REFUNDED, txnStatus: 'SUCCESS', sequence: 2 },
   }),
   event('refund.failed', {
-    description: 'A refund failed, so no money was returned. The order is still paid.',
+    description:
+      'A refund failed, or the customer’s bank returned the money after `refund.succeeded`. The order is still paid.',
     data: RefundEventData.extend({ txnStatus: z.literal('FAIL') }),
     example: { ...REFUNDED, txnStatus: 'FAIL', reference: '', reason: 'The account is closed', sequence: 2 },
   }),

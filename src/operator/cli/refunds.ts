@@ -118,7 +118,8 @@ export const refundCommands = [
     audited: { reference: (typed) => pastedUtr.parse(typed) },
     async run({ refund: id, reference, reason }, { db, person }) {
       const returned = { reference, reason, returnedBy: person }
-      const { refund, isReturned } = await returnRefund(db, await findRefund(db, id), returned, timeOfChange)
+      const recording = { now: () => new Date(), barrier: timeOfChange }
+      const { refund, isReturned } = await returnRefund(db, await findRefund(db, id), returned, recording)
       if (!isReturned) rejectReturn(refund)
       return shownRefund(refund)
     },
