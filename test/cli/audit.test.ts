@@ -100,6 +100,18 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     },
     { args: refund, detail: { mid, refundId: expect.stringMatching(/^[0-9a-f]{32}$/) } },
     { args: ['refunds', 'done', '--refund', refunds[0], '--reference', '523504870777'] },
+    {
+      args: [
+        'refunds',
+        'returned',
+        '--refund',
+        refunds[0],
+        '--reference',
+        '523504870778',
+        '--reason',
+        'account closed',
+      ],
+    },
     { args: ['refunds', 'fail', '--refund', refunds[1], '--reason', 'account closed'] },
     { args: ['refunds', 'retry', '--refund', refunds[2]] },
     { args: ['payments', 'forget-customers', '--older-than-days', '300'], detail: { forgotten: 0 } },

@@ -61,7 +61,12 @@ async function newSubject(kind: ExceptionKind, isPaid: boolean): Promise<Subject
 }
 
 async function update(refund: Refund | undefined, changes: RefundUpdate): Promise<void> {
-  if (refund) await createRefundUpdates(service.db).record(refund, changes, 'enquiry', service.clock.now())
+  if (refund)
+    await createRefundUpdates(service.db).record(refund, changes, {
+      source: 'enquiry',
+      by: 'acquirer',
+      now: service.clock.now,
+    })
 }
 
 async function refundPart(part: Pick<Subject, 'mid' | 'orderId'> & { amount: number }): Promise<void> {
