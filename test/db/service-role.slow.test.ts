@@ -41,6 +41,7 @@ const FORBIDDEN = '42501'
  */
 const RIGHTS: Record<string, string[]> = {
   access_keys: ['SELECT'],
+  account_lines: [],
   acquirer_accounts: ['SELECT'],
   acquirer_intents: ['INSERT', 'SELECT'],
   audit_commands: [],
@@ -49,6 +50,7 @@ const RIGHTS: Record<string, string[]> = {
   bank_holiday_changes: [],
   closed_items: [],
   closed_months: [],
+  current_refunds: ['SELECT'],
   difference_resolutions: [],
   // File layouts and bank statements are for operators alone.
   file_layouts: [],
@@ -68,6 +70,8 @@ const RIGHTS: Record<string, string[]> = {
   payment_resolutions: ['INSERT', 'SELECT'],
   payments: ['INSERT', 'SELECT'],
   payout_rests: [],
+  // Only an operator may record that the bank returned a refund, which makes its amount refundable again.
+  refund_returns: [],
   refunds: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
   settlement_import_bases: [],
