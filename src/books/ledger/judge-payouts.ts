@@ -73,7 +73,9 @@ export type PayoutFacts = {
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
-  /** Refunds whose return belongs to these payouts. */
+  /**
+   * All returned refunds, which are few: the forms of their payouts decide which lines of any day pay them out again.
+   */
   returned: readonly ReturnedRefund[]
 }
 
@@ -98,7 +100,7 @@ export function payoutOf({ acquirer, day }: PayoutName, namedSince: NamedSince):
  * otherwise of the first payout with lines through any acquirer.
  */
 export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: BankDays) {
-  const { namedSince, undeducted, returned } = facts
+  const { window, namedSince, undeducted, returned } = facts
   const { payouts, lookUp } = decideForms(facts, bankDays)
   /** Returns the form of the payout of a payment or line; undefined if it is neither in the window nor known. */
   function formOf(acquirer: string | null, day: string): PayoutForm | undefined {
@@ -120,6 +122,8 @@ export function judgePayouts(facts: PayoutFacts, known: KnownForms, bankDays: Ba
     if (placeOf(refund, requireForm, bankDays) === 'total') addTo(refund.day, refund)
   }
   for (const refund of returned) {
+    const payoutDay = bankDays.nextBankDay(refund.returnedOn)
+    if (payoutDay <= window.from || payoutDay > window.to) continue
     if (placeOfReturn(refund, requireForm, bankDays) !== 'total') continue
     addTo(refund.returnedOn, { ...refund, amount: -refund.amount })
   }

@@ -108,7 +108,7 @@ export function payoutFacts(facts: Omit<Facts, 'knownForms'>): PayoutFacts {
     // The payout on the window's first day also covers payments before the window, so the first day is excluded.
     settled: settled.filter(({ day }) => day > window.from),
     undeducted: undeductedOf(facts).filter(isPaidOut),
-    returned: returnedOf(facts).filter(({ returnedOn }) => isPaidOut({ day: returnedOn })),
+    returned: returnedOf(facts),
   }
 }
 
