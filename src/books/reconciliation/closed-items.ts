@@ -2,7 +2,7 @@ import { plannedQuery, query } from '../../platform/db/query.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
-import { dayOfLine, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from './merchant.ts'
+import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
@@ -182,7 +182,6 @@ const CHANGED_DAYS = query<
 
 type Following = { day: string; next: string | null; isFirst: boolean }
 
-const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
 const AT_CLOSE = '(line.recorded_at <= :closedAt) is true and line.replaced_at > :closedAt'
 const OF_PAYOUT = 'line.at >= payout.beginning and line.at < payout.ending'
 
@@ -201,6 +200,6 @@ const FOLLOWING = plannedQuery<
   select source.day, next.day as next, earlier.day is null as is_first
     from unnest(:begins::timestamptz[], :ends::timestamptz[]) as payout (beginning, ending)
    cross join unnest(:accounts::text[]) as named (account)
-   cross join lateral (${dayOfLine('named.account', `(${AS_KNOWN} or ${AT_CLOSE}) and ${OF_PAYOUT}`)}) source
-    left join lateral (${dayOfLine('named.account', `${AS_KNOWN} and line.at >= payout.ending`)}) next on true
-    left join lateral (${dayOfLine('named.account', `${AS_KNOWN} and line.at < payout.beginning`, 'desc')}) earlier on true`)
+   cross join lateral (${lineOfAccount('named.account', `(${AS_KNOWN} or ${AT_CLOSE}) and ${OF_PAYOUT}`)}) source
+    left join lateral (${lineOfAccount('named.account', `${AS_KNOWN} and line.at >= payout.ending`)}) next on true
+    left join lateral (${lineOfAccount('named.account', `${AS_KNOWN} and line.at < payout.beginning`, 'desc')}) earlier on true`)

@@ -213,24 +213,28 @@ export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::te
   and not exists (select from money_exceptions e
                    where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
 
+/** SQL condition that the line `line` was valid at the time of the snapshot. */
+export const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
+
+const OF_PAYOUTS = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction`
+
+/** SQL condition that the settlement line `line` of the merchant pays money out. */
+export const PAID_OUT = `${OF_PAYOUTS} and ${AS_KNOWN}`
+
 /**
- * SQL of the day of the first line with this condition that pays money out through this account, or of the last line.
+ * SQL of the time and day of the first line with this condition that pays money out through this account, or of the last line.
  * `account` and `condition` are SQL. Compares with one account and orders by it, because only then PostgreSQL reads the
  * lines in the order of the index and stops at the first.
  */
-export const dayOfLine = (account: string, condition: string, order: 'asc' | 'desc' = 'asc') => {
+export const lineOfAccount = (account: string, condition: string, order: 'asc' | 'desc' = 'asc') => {
   const select = (ofAccount: string) => `(
-       select (line.at at time zone interval '330 minutes')::date as day
+       select line.at, (line.at at time zone interval '330 minutes')::date as day
          from account_lines line
-        where line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction and ${ofAccount} and ${condition}
+        where ${OF_PAYOUTS} and ${ofAccount} and ${condition}
         order by line.account ${order}, line.at ${order}
         limit 1)`
   return `${select(`line.account = ${account}`)} union all ${select(`${account} is null and line.account is null`)}`
 }
-
-/** SQL condition that the settlement line `line` of the merchant pays money out. */
-export const PAID_OUT = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction
-   and (line.recorded_at <= :known) is true and line.replaced_at > :known`
 
 /** Settlement lines with a negative amount. */
 const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`

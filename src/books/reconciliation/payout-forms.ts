@@ -10,7 +10,7 @@ import {
   payoutOf,
 } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { dayOfLine, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
+import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
 
 /**
  * Reads the forms of these payouts. A payout without lines has the form of its acquirer's last payout with lines,
@@ -73,7 +73,7 @@ async function sourcesOf(
     ends: payouts.map(({ day }) => startOfDay(addDays(bankDays.previousBankDay(day), 1))),
   })
   const isAlone = found.some(({ source }) => source === null)
-  const [first] = isAlone ? await FIRST_PAYOUT(client, { mid, known }) : []
+  const [first] = isAlone ? await FIRST_PAYOUT(client, { mid, known, accounts }) : []
   return new Map(
     found.flatMap(({ acquirer, day, source }) => {
       const from = source === null ? first : { acquirer, day: source }
@@ -121,16 +121,14 @@ const UNLINED = plannedQuery<PayoutName & { count: number }, Periods>(`
                            and line.at < lines_ending)) paid
    group by 1, 2`)
 
-const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
-
 /** The day of each acquirer's last line before these payouts that pays money out, otherwise of its first line. */
 const SOURCES = plannedQuery<PayoutName & { source: string | null }, Sources>(`
   select payout.acquirer, payout.day, coalesce(max(last.day), min(first.day)) as source
     from unnest(:acquirers::text[], :days::date[], :ends::timestamptz[]) as payout (acquirer, day, ending)
     left join unnest(:accounts::text[]) as named (account)
       on split_part(named.account, ':', 1) is not distinct from payout.acquirer
-    left join lateral (${dayOfLine('named.account', `${AS_KNOWN} and line.at < payout.ending`, 'desc')}) last on true
-    left join lateral (${dayOfLine('named.account', AS_KNOWN)}) first on true
+    left join lateral (${lineOfAccount('named.account', `${AS_KNOWN} and line.at < payout.ending`, 'desc')}) last on true
+    left join lateral (${lineOfAccount('named.account', AS_KNOWN)}) first on true
    group by payout.acquirer, payout.day`)
 
 type Sources = Known & {
@@ -141,5 +139,9 @@ type Sources = Known & {
 }
 
 /** The merchant's first payout with lines that pay money out. */
-const FIRST_PAYOUT = query<PayoutName, Known>(`
-  select acquirer, day from settlement_lines line where ${PAID_OUT} order by at, acquirer nulls first limit 1`)
+const FIRST_PAYOUT = query<PayoutName, Pick<Sources, 'mid' | 'known' | 'accounts'>>(`
+  select split_part(named.account, ':', 1) as acquirer, first.day
+    from unnest(:accounts::text[]) as named (account)
+   cross join lateral (${lineOfAccount('named.account', AS_KNOWN)}) first
+   order by first.at, split_part(named.account, ':', 1) collate "C" nulls first
+   limit 1`)
