@@ -251,12 +251,13 @@ export const tooManyRequests = (limit: number, resetSeconds: number) =>
   )
 
 /**
- * 429: the caller has sent `limit` wrong secrets or unknown keys in a minute. The count restarts after `resetSeconds`.
+ * 429: the caller has sent `limit` wrong secrets or unknown keys in a minute. The count restarts after `resetSeconds`;
+ * the pause applies to invalid credentials only.
  */
 export const tooManyInvalidCredentials = (limit: number, resetSeconds: number) =>
   new Failure(
     'too_many_invalid_credentials',
-    `Too many invalid credentials: the limit is ${limit} a minute. Check both keys, and try again after Retry-After seconds.`,
+    `Too many invalid credentials: the limit is ${limit} a minute. Correct both keys and repeat the request: valid credentials are accepted immediately.`,
     limitHeaders(limit, resetSeconds),
   )
 

@@ -34,7 +34,8 @@ export const ADVICE: Record<ErrorCode, string> = {
   unsupported_expectation: 'Remove the header Expect.',
   idempotency_key_reused: 'Use a new key for a new request.',
   rate_limited: 'Send fewer requests per second.',
-  too_many_invalid_credentials: 'Check the public key and the secret key.',
+  too_many_invalid_credentials:
+    'Correct the public key and the secret key. Requests with invalid credentials return 429 for Retry-After seconds.',
   too_many_concurrent_requests: 'Send fewer requests at the same time.',
   long_list_in_progress: 'Read one long list at a time.',
   headers_too_large: 'Send at most 16 KiB of headers.',
@@ -48,10 +49,11 @@ export const ADVICE: Record<ErrorCode, string> = {
 const UNCHANGED = 'Yes, unchanged.'
 const AFTER_PAUSE = 'Yes, unchanged, after Retry-After seconds.'
 
-/** Errors after which the same request may be sent again. */
+/** Errors after which the request may be sent again, and how. */
 export const REPEATABLE: Partial<Record<ErrorCode, string>> = {
   request_timeout: UNCHANGED,
   rate_limited: AFTER_PAUSE,
+  too_many_invalid_credentials: 'Yes, immediately, with valid credentials.',
   too_many_concurrent_requests: AFTER_PAUSE,
   long_list_in_progress: AFTER_PAUSE,
   internal_error: UNCHANGED,

@@ -418,6 +418,13 @@ describe('the table of errors', () => {
     expect(rows.map(({ statusCode }) => statusCode)).toEqual(expect.arrayContaining(shared))
   })
 
+  it('the table of errors allows a repeated request exactly where the text of the error asks for one', () => {
+    const asks = ({ msgs }: (typeof rows)[number]) => msgs.some((msg) => /\b(again|repeat)\b/i.test(msg))
+    expect(rows.filter(asks).map(({ code }) => code)).toEqual(
+      rows.filter(({ repeat }) => repeat.startsWith('Yes')).map(({ code }) => code),
+    )
+  })
+
   it('the tables of errors in the guides contain every code that callers of documented operations receive', () => {
     const operations = Object.values(OPERATIONS).flat()
     const codes = PUBLIC_GUIDES.flatMap((guide) => errorRows(guide, operations).map(({ code }) => code))

@@ -62,7 +62,7 @@ describe('rate limits', () => {
       'too_many_invalid_credentials',
       errorResponse(
         429,
-        `Too many invalid credentials: the limit is ${FAILURES_PER_MINUTE} a minute. Check both keys, and try again after Retry-After seconds.`,
+        `Too many invalid credentials: the limit is ${FAILURES_PER_MINUTE} a minute. Correct both keys and repeat the request: valid credentials are accepted immediately.`,
       ),
     ])
     expect((await create(mid, key)).status).toBe(200)
