@@ -719,6 +719,18 @@ describe('a refund in the sandbox', () => {
     ])
   })
 
+  it('is completed by the identifier of the service too, and the identifier of the merchant takes precedence', async () => {
+    const { orderId, refund_id, send, stateOf } = await newRefund()
+    const { refundId } = await stateOf()
+    // The merchant uses the service's identifier of the first refund as its own identifier of the second.
+    expect(await send({ refund_id: refundId, amount: '20' })).toBe(200)
+    expect((await press(orderId, refundId, 'SUCCESS'))[0]).toBe(303)
+    expect([(await stateOf()).txnStatus, await offered(`/pay/${orderId}`)]).toEqual(['PENDING', [refund_id]])
+    const other = await newRefund()
+    expect((await press(other.orderId, (await other.stateOf()).refundId, 'FAIL'))[0]).toBe(303)
+    expect((await other.stateOf()).txnStatus).toBe('FAIL')
+  })
+
   it('stays successful after a later failure, and an exception is stored for the operator', async () => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     for (const status of ['FAIL', 'SUCCESS', 'SUCCESS', 'FAIL']) {

@@ -21,6 +21,7 @@ export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'END', 'CANCEL', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
   /** Failure reason of a simulated attempt. */
   reason: z.enum(FAILURE_REASONS).optional(),
+  /** The merchant's or the service's identifier of the refund. */
   refund_id: refundId.optional(),
 })
 
@@ -109,8 +110,9 @@ async function simulate(
 
   async function endRefund(): Promise<void> {
     if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
-    const refunds = await listRefunds(pools.pages, { mid, orderId })
-    const refund = refunds.filter(isInSandbox).find(({ refundId }) => refundId === name)
+    const refunds = (await listRefunds(pools.pages, { mid, orderId })).filter(isInSandbox)
+    const refund =
+      refunds.find(({ refundId }) => refundId === name) ?? refunds.find(({ ourRefundId }) => ourRefundId === name)
     if (!refund) throw refundNotFound()
     const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'simulated in the sandbox' }
     await updates.record(refund, end, { source: 'notification', by: 'acquirer', now })
