@@ -13,7 +13,7 @@ export const GUIDES = {
       Start: ['quickstart', 'payment-flow', 'authentication', 'testing', 'go-live'],
       Payments: [
         ...['hosted-page', 'own-page', 'request-fields', 'payment-status', 'failure-reasons', 'cancel'],
-        ...['refunds', 'orders', 'lists'],
+        ...['refunds', 'orders', 'lists', 'settlements'],
       ],
       Webhooks: ['webhooks', 'verify-signatures', 'webhook-responses', 'webhook-events', 'test-webhooks'],
       Reference: ['errors', 'retries', 'conventions', 'generated-clients', 'changelog'],

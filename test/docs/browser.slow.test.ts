@@ -412,6 +412,8 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       ['error 409', PUBLIC_INDEX, /error|refusal/i],
       ['failure reason', PUBLIC_INDEX, /fail/i],
       ['list open orders', PUBLIC_INDEX, /list|order/i],
+      ['UTR', PUBLIC_INDEX, /payment status/i],
+      ['payout', PUBLIC_INDEX, /payouts/i],
       ['import a settlement file', OPERATOR_INDEX, /settlement/i],
       ['restore', OPERATOR_INDEX, /restore/i],
       ['rotate a key', OPERATOR_INDEX, /key/i],

@@ -102,7 +102,7 @@ describe('the tables of fields in the guides', () => {
     ['merchant/lists', '## Response fields', 'Transaction'],
     ['partner/transactions', '## Response fields', 'Transaction'],
     ['partner/quickstart', '## Request fields', 'WhichSettlements'],
-    ['partner/quickstart', '## Response fields', 'Settlement'],
+    ['merchant/settlements', '## Response fields', 'Settlement'],
   ] as const)('the table of fields of %s, under "%s", has exactly the fields of %s', (chapter, heading, name) => {
     const [, section = ''] = chapterText(chapter).split(`\n${heading}\n`)
     const rows = [...(section.split(/^#/m)[0] ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|/gm)]

@@ -1,5 +1,9 @@
+import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
 import { ACQUIRER_SECRETS, CREATE, intentFields, post } from '../support/service.ts'
+import { importFile } from '../support/settlements.ts'
 import { type DemoService, simulate, startDemoService } from './demo-service.ts'
 import { blocksOf, blockWith, filledIn } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
@@ -267,6 +271,106 @@ describe.concurrent('the reconciliation sample for merchants', { timeout: TIMEOU
     const rejected = await runIn(files, command, { baseUrl, key: { ...key, secretKey: 'wrong' } })
     expect([rejected.code, rejected.stdout]).toEqual([1, ''])
     expect(rejected.stderr).toContain('"statusCode":401')
+  })
+})
+
+describe.concurrent('the samples of open orders, refunds and payouts', { timeout: TIMEOUT_MS }, () => {
+  const NODE = process.execPath
+  /** Pays an order of ₹200 with the UTR on the service's day. */
+  async function pay({ service, merchantKey: key }: DemoService, order_id: string, UTR: string) {
+    const { body } = await post(service.app, CREATE, intentFields('DEMO_MERCHANT', { order_id }), key)
+    const report = notification(body.data.orderId, { UTR, paidAt: service.clock.now().toISOString() })
+    expect((await notify(service, report)).status).toBe(200)
+  }
+  const requestRefund = async ({ service, merchantKey: key }: DemoService, fields: Record<string, string>) => {
+    const refund = { mid: 'DEMO_MERCHANT', note: 'Cold tea', ...fields }
+    return (await post(service.app, '/v1/payments/refundPayment', refund, key)).body.data.refundId as string
+  }
+  const completeRefund = async ({ service }: DemoService, refundId: string) => {
+    const args = ['refunds', 'done', '--refund', refundId, '--reference', '523604870777']
+    expect((await runOps(service.databaseUrl, args)).code).toBe(0)
+  }
+  const linesOf = ({ stdout }: { stdout: string }) => stdout.split('\n').slice(0, -1)
+
+  it.runIf(has('curl', { mustHave: true }))(
+    'the sample of open orders lists the orders of yesterday that are still open, and no other order',
+    async ({ expect }) => {
+      const demo = await startDemoService()
+      const { service, url: baseUrl, merchantKey: key } = demo
+      const dayMs = 24 * 60 * 60_000
+      // The sample reads the machine's clock.
+      service.clock.set(new Date(Date.now() - dayMs).toISOString())
+      const create = (order_id: string, expiry_minutes: string) =>
+        post(service.app, CREATE, intentFields('DEMO_MERCHANT', { order_id, expiry_minutes }), key)
+      await create('open', '1440')
+      await create('expired', '5')
+      await pay(demo, 'paid', '523504870499')
+      service.clock.advance(dayMs / 1000)
+      await create('today', '1440')
+      const sample = blockWith('merchant', 'sh', 'YESTERDAY=')
+      const { code, stdout } = await runIn({ 'open.sh': sample }, ['sh', 'open.sh'], { baseUrl, key })
+      expect(code).toBe(0)
+      expect(JSON.parse(stdout).data.map(({ order_id }: { order_id: string }) => order_id)).toEqual(['open'])
+    },
+  )
+
+  it('the sample of pending refunds prints the refunds without a final status', async ({ expect }) => {
+    const demo = await startDemoService({ signedNow: true })
+    await pay(demo, '1001', '523504870499')
+    await requestRefund(demo, { order_id: '1001', refund_id: 'pending', amount: '50' })
+    await completeRefund(demo, await requestRefund(demo, { order_id: '1001', refund_id: 'done', amount: '20' }))
+    const files = { 'pending-refunds.mjs': blockWith('merchant', 'js', '// pending-refunds.mjs') }
+    const reader = { baseUrl: demo.url, key: demo.merchantKey }
+    const outcome = await runIn(files, [NODE, 'pending-refunds.mjs'], reader)
+    expect([outcome.code, linesOf(outcome)]).toEqual([0, [expect.stringMatching(/^pending 1001 50\.00 \d{4}-/)]])
+    const wrongKey = { ...reader, key: { ...reader.key, secretKey: 'wrong' } }
+    expect((await runIn(files, [NODE, 'pending-refunds.mjs'], wrongKey)).stderr).toContain('"statusCode":401')
+  })
+
+  it.runIf(has('curl', { mustHave: true }))(
+    'the sample of a UTR prints the transaction with the UTR',
+    async ({ expect }) => {
+      const demo = await startDemoService()
+      demo.service.clock.set('2026-11-21T10:00:00Z')
+      await pay(demo, '1001', '523504870499')
+      await pay(demo, '1002', '523504870498')
+      const sample = blockWith('merchant', 'sh', 'UTR=').replace('523504870405', '523504870499')
+      const outcome = await runIn({ 'find.sh': sample }, ['sh', 'find.sh'], {
+        baseUrl: demo.url,
+        key: demo.merchantKey,
+      })
+      expect(linesOf(outcome)).toEqual([expect.stringMatching(/^200\.00,523504870499,\w{32},1001,/)])
+    },
+  )
+
+  it('the sample of payouts prints the output in the guide: each payout with its orders, fees and refunds', async ({
+    expect,
+  }) => {
+    const demo = await startDemoService()
+    const { service } = demo
+    await service.db.query('delete from settlements')
+    service.clock.set('2026-11-21T10:00:00Z')
+    await pay(demo, '1001', '523504870411')
+    await pay(demo, '1002', '523504870499')
+    await completeRefund(demo, await requestRefund(demo, { order_id: '1001', refund_id: '1001-R1', amount: '50' }))
+    const rows = [
+      // Some banks pad a UTR with zeros to 16 digits.
+      ['0000523504870411', '197.64', 'AXISCN0123456789', 'SUCCESS', '2026-11-23 10:00:00'],
+      ['523504870499', '197.64', 'AXISCN0123456789', 'SUCCESS', '2026-11-23 10:00:00'],
+      ['523604870777', '-50.00', 'AXISCN0123456789', 'SUCCESS', '2026-11-23 10:00:00'],
+      ['DEMON26328000001', '1999.00', 'YESBN0123456790', 'SUCCESS', '2026-11-24 10:00:00'],
+      ['DEMON26328000002', '450.50', 'YESBN0123456791', 'PENDING', '2026-11-24 10:00:00'],
+    ]
+    const header = 'mid,utr,amount,bank_reference_number,status,initiation_date'
+    const file = [header, ...rows.map((row) => `DEMO_MERCHANT,${row}`)].join('\n')
+    await importFile(service.db, Readable.from([`${file}\n`]), { now: service.clock.now() })
+    const files = { 'payouts.mjs': blockWith('merchant', 'js', '// payouts.mjs') }
+    const [, command = ''] = /`(node payouts\.mjs [^`]+)`/.exec(files['payouts.mjs']) ?? []
+    const reader = { baseUrl: demo.url, key: demo.merchantKey }
+    const { code, stdout, stderr } = await runIn(files, ['sh', '-c', command], reader)
+    expect(code, stderr).toBe(0)
+    // The guide shows the UTR of the demo's own order.
+    expect(stdout.replace('0000523504870411', '523504870405')).toBe(blockWith('merchant', 'text', 'AXISCN'))
   })
 })
 
