@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import type { TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { blockWith, chapterText } from '../guides/guides.ts'
 import { has } from '../guides/interpreters.ts'
 
 const run = promisify(execFile)
@@ -88,6 +89,47 @@ describe.skipIf(!has('openssl', { mustHave: true }))('https receivers', () => {
       { failure: 'connection failed', text: 'The connection failed or was interrupted (ERR_TLS_CERT_ALTNAME_INVALID)' },
     ])
     expect(requests.splice(0).sort()).toEqual([false, 'shop.example'])
+  })
+
+  it('rejects a certificate without its intermediate certificate, as the command in the merchant guide does', async () => {
+    const file = (name: string) => join(folder, name)
+    const openssl = (command: string) => run('openssl', command.split(' '), { cwd: folder })
+    writeFileSync(file('ca.cnf'), 'basicConstraints=critical,CA:TRUE\n')
+    writeFileSync(file('leaf.cnf'), 'subjectAltName=DNS:localhost\n')
+    const key = (name: string) => `-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ${name}.key`
+    await openssl(`req -x509 ${key('root')} -out root.pem -subj /CN=Root -days 2`)
+    for (const [name, issuer, config] of [
+      ['intermediate', 'root', 'ca'],
+      ['leaf', 'intermediate', 'leaf'],
+    ]) {
+      await openssl(`req -new ${key(`${name}`)} -out ${name}.csr -subj /CN=${name}`)
+      const by = `-CA ${issuer}.pem -CAkey ${issuer}.key -CAcreateserial -extfile ${config}.cnf`
+      await openssl(`x509 -req -in ${name}.csr ${by} -out ${name}.pem -days 2`)
+    }
+    const leaf = readFileSync(file('leaf.pem'), 'utf8')
+    const sample = blockWith('merchant', 'sh', 'openssl s_client').replace('HOOK=shop.example', 'HOOK=localhost')
+    const check = async (cert: string) => {
+      const server = createServer({ cert, key: readFileSync(file('leaf.key')) }, (_request, response) => {
+        response.end('ok')
+      })
+      await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as AddressInfo
+      const trusted = { NODE_EXTRA_CA_CERTS: file('root.pem') }
+      const results = await callUrls(trusted, [`https://localhost:${port}/`])
+      const command = sample.replace(':443', `:${port}`)
+      const { stderr } = await run('sh', ['-c', command], { env: { ...process.env, SSL_CERT_FILE: file('root.pem') } })
+      server.close()
+      return [results, /^Verification.*$/m.exec(stderr)?.[0]]
+    }
+    const guide = chapterText('merchant/webhooks')
+    const [, failed] = /`(Verification error: .+?)` means/.exec(guide) ?? []
+    const [, code] = /The operator sees `(UNABLE_TO_\w+)`/.exec(guide) ?? []
+    expect(await check(leaf)).toEqual([
+      [{ failure: 'connection failed', text: `The connection failed or was interrupted (${code})` }],
+      failed,
+    ])
+    const chain = leaf + readFileSync(file('intermediate.pem'), 'utf8')
+    expect(await check(chain)).toEqual([[{ status: 200, text: 'ok' }], 'Verification: OK'])
   })
 
   it('calls an https receiver directly even if the environment names a proxy, because a proxy would resolve the host name itself', async () => {
