@@ -57,7 +57,9 @@ export function withErrorsInHtml(fragment: string, rows: () => readonly ErrorRow
 <tbody>
 ${rows().map(({ code, statusCode, msgs, action, repeat }) => {
   const texts = msgs.flatMap((msg, index) => [index === 0 ? '' : html`<br>`, msg])
-  return html`<tr><td><code>${code}</code></td><td>${statusCode}</td><td>${texts}</td><td>${action}</td><td>${repeat}</td></tr>\n`
+  // A code may break after an underscore: otherwise the last columns of the table are out of sight.
+  const name = code.split('_').flatMap((word, index) => [index === 0 ? '' : html`_<wbr>`, word])
+  return html`<tr><td><code>${name}</code></td><td>${statusCode}</td><td>${texts}</td><td>${action}</td><td>${repeat}</td></tr>\n`
 })}</tbody>
 </table></div>
 `.toString(),

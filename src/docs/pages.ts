@@ -99,8 +99,9 @@ ${[...guides, ...(site.port === 'public' ? [reference] : [])].join('\n')}`
 export function chapterPage(chapter: string, { title, html: fragment, hasSamples }: Chapter, site: TitledSite): string {
   const guide = guideOf(chapter)
   const content = filledIn(fragment, site, (value) => html`${value}`.toString())
-  // Places samples in the API guides beside the text. The commands in the operator manual are steps within the text.
-  const beside = hasSamples && (guide === 'merchant' || guide === 'partner' || guide === 'acquirer')
+  // Places samples in the API guides beside the text. The commands in the operator manual are steps within the text, and
+  // the table of error codes needs the whole width.
+  const beside = hasSamples && ['merchant', 'partner', 'acquirer'].includes(guide) && !chapter.endsWith('/errors')
   return page(title, {
     site,
     path: chapter,

@@ -252,6 +252,17 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(widest).toBeLessThan(70)
   })
 
+  it('the table of error codes in the chapter Errors fits its page on a wide screen, so that its last column is in sight', async () => {
+    const tab = await checkout.openTab({ viewport: { width: 1440, height: HEIGHT } })
+    for (const chapter of CHAPTERS.filter((name) => name.endsWith('/errors'))) {
+      await tab.goto(addressOf(chapter))
+      const hidden = await tab.evaluate(
+        '[...document.querySelectorAll(".table")].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)',
+      )
+      expect(Math.max(...(hidden as number[])), chapter).toBeLessThanOrEqual(0)
+    }
+  })
+
   it('every link works in the guides and in the pages that the guides link to', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()

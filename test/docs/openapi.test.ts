@@ -453,7 +453,7 @@ End
     const { html, sections } = renderChapter('# Errors\n\n{ERRORS}\n')
     const page = withErrorsInHtml(html, () => some)
     expect(page).toContain(
-      '<td><code>refund_mismatch</code></td><td>409</td><td>A | b &#60;c&#62;<br>D</td><td>Stop.</td><td>No.</td>',
+      '<td><code>refund_<wbr>mismatch</code></td><td>409</td><td>A | b &#60;c&#62;<br>D</td><td>Stop.</td><td>No.</td>',
     )
     expect(page).not.toContain('{ERRORS}')
     expect(withErrorsInText(sections[0]?.text ?? '', () => some)).toBe(

@@ -123,7 +123,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('https receivers', () => {
     }
     const guide = chapterText('merchant/webhooks')
     const [, failed] = /`(Verification error: .+?)` means/.exec(guide) ?? []
-    const [, code] = /The operator sees `(UNABLE_TO_\w+)`/.exec(guide) ?? []
+    const [, code] = /the error `(UNABLE_TO_\w+)`/.exec(guide) ?? []
     expect(await check(leaf)).toEqual([
       [{ failure: 'connection failed', text: `The connection failed or was interrupted (${code})` }],
       failed,
