@@ -36,7 +36,7 @@ export async function buildApp(services: Services): Promise<FastifyInstance> {
     trustProxy: config.trustProxy,
     onRequest: (request, durationMs) => metrics.request(request, durationMs, now()),
   })
-  const time = registerTimeLimits(app, services.limits, isOutage, services.elapsedMs)
+  const time = registerTimeLimits(app, services.limits, { ...services, isOutage })
 
   healthRoutes(app, OPERATIONS.health, services)
   await app.register(async (pages) => {

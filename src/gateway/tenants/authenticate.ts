@@ -87,6 +87,8 @@ export async function requireCredentials<Key extends { secretHash: Buffer }>(
   const { countUnknownKey, countFailure } = await registerCredentialLimits(app, rates)
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
+    // RFC 9110, section 11.4, allows several blanks between the scheme and the credentials.
+    strictCredentials: false,
     async validate(publicKey, secret, request) {
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
       const key = request.publicKey && (await findKey(publicKey, request).catch(failedLookUp))

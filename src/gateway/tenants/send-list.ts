@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { Failure, forbidden, oneLongListAtATime, unavailable } from '../../errors.ts'
@@ -53,7 +54,12 @@ export async function sendList(
   const over = watchReader(reply, checkRight, limits.lists)
   over.addEventListener('abort', () => longReaders.delete(reader))
   const batches = lists.long(list, values, over)
-  return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
+  const body = Readable.from(pieces(form, batches), { objectMode: false })
+  // An error before the first bytes gets an error response, which has another type.
+  await once(body, 'readable', { signal: over }).catch((error) => {
+    if (!over.aborted) throw error
+  })
+  return over.aborted ? reply : reply.type(form.type).send(body)
 }
 
 function whole({ frame, toRecord }: Form, lines: readonly string[]): string {

@@ -25,11 +25,15 @@ export const codingFor = (acceptEncoding: string | string[] | undefined): Coding
 const allows = (acceptEncoding: string, coding: string) =>
   new RegExp(`(?:^|[\\s,])${coding}\\b(?!\\s*;\\s*q=0(\\.0*)?\\s*(,|$))`, 'i').test(acceptEncoding)
 
-/** An onSend hook for pages. The page's header `vary` has to contain `accept-encoding`. */
+/**
+ * An onSend hook for pages. The page's header `vary` has to contain `accept-encoding`. An error of the service is sent
+ * as it is, because the handler that it replaces may respond while the compression is awaited.
+ */
 export const compressPage: onSendAsyncHookHandler = async (request, reply, payload) => {
-  if (typeof payload !== 'string' || payload.length < LEAST_LENGTH) return payload
+  if (typeof payload !== 'string' || payload.length < LEAST_LENGTH || reply.statusCode >= 500) return payload
   const coding = codingFor(request.headers['accept-encoding'])
   if (coding === undefined) return payload
+  const compressed = await compress[coding](Buffer.from(payload))
   reply.header('content-encoding', coding)
-  return compress[coding](Buffer.from(payload))
+  return compressed
 }

@@ -95,10 +95,22 @@ function reject(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
   }
   const failureOf = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
   request.refusal = failureOf.message
+  removeHeadersOfHandler(reply)
   reply.code(failureOf.statusCode).headers(failureOf.headers)
   const page = config?.errorPage?.(failureOf, request)
   if (page) reply.headers(page.headers).send(page.body)
   else reply.send(fail(failureOf))
+}
+
+/** Removes the headers of the response that the handler has begun, such as its type, its encoding and its ETag. */
+function removeHeadersOfHandler(reply: FastifyReply) {
+  for (const name of Object.keys(reply.getHeaders())) {
+    if (name === 'x-request-id' || name === 'connection') continue
+    reply.removeHeader(name)
+    // A stream that fails before its first byte has set its headers here.
+    reply.raw.removeHeader(name)
+  }
+  reply.header('cache-control', 'no-store')
 }
 
 function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
 import { unavailable } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 
@@ -57,8 +58,7 @@ export type WaitForDatabase = <T>(request: FastifyRequest, read: () => Promise<T
 export function registerTimeLimits(
   app: FastifyInstance,
   { response, databaseWait }: Pick<Limits, 'response' | 'databaseWait'>,
-  isOutage: (error: unknown) => boolean,
-  elapsedMs: () => number,
+  { isOutage, elapsedMs, log }: TimeLimits,
 ): { deadlineOf: DeadlineOf; waitForDatabase: WaitForDatabase } {
   app.decorateRequest('waitsUntil', 0)
   app.decorateRequest('responseTimer', undefined)
@@ -75,6 +75,12 @@ export function registerTimeLimits(
     done()
   })
 
+  // From here on the response takes no time but that of its compression, and the timer's 503 would be a second response.
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    clearTimeout(request.responseTimer)
+    done(null, payload)
+  })
+
   const deadlineOf: DeadlineOf = (request, reply) => {
     const check = () => {
       if (request.responseTimer === undefined) throw unavailable()
@@ -87,16 +93,27 @@ export function registerTimeLimits(
     return { check, claim: () => restart(response.commitMs), extend: (ms) => restart(response.ms + ms) }
   }
   return { deadlineOf, waitForDatabase: createDatabaseWait(isOutage, databaseWait, elapsedMs) }
+
+  function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
+    request.responseTimer = setTimeout(rejectLate, ms, request, reply)
+  }
+
+  function rejectLate(request: FastifyRequest, reply: FastifyReply) {
+    request.responseTimer = undefined
+    reply.send(unavailable())
+    // Fastify ignores what the handler returns after the response, and passes what it throws to this log.
+    const error = ({ err }: { err: Error & { code?: unknown } }) => {
+      const { name, message, stack, code } = err
+      log.warn({ id: request.id, error: { name, message, code, stack } }, 'Request failed after its response')
+    }
+    reply.log = Object.assign(Object.create(reply.log), { error })
+  }
 }
 
-function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
-  request.responseTimer = setTimeout(rejectLate, ms, request, reply)
-}
-
-function rejectLate(request: FastifyRequest, reply: FastifyReply) {
-  request.responseTimer = undefined
-  // Sends no 503 while a list is already being streamed, because its response has begun.
-  if (!reply.raw.headersSent) reply.send(unavailable())
+type TimeLimits = {
+  isOutage: (error: unknown) => boolean
+  elapsedMs: () => number
+  log: Pick<Logger, 'warn'>
 }
 
 export function createDatabaseWait(
