@@ -1,12 +1,14 @@
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
-import { operatorGuideRoutes } from './docs/routes.ts'
+import { operatorGuideRoutes, prepareDocs } from './docs/routes.ts'
 import { LIMITS } from './limits.ts'
 import { createMetrics, metricsRoutes } from './operator/monitoring/metrics.ts'
 import { operatorIndexRoute, operatorsOnly } from './operator/monitoring/operator-port.ts'
 import { createOverview } from './operator/monitoring/overview.ts'
 import { cached } from './platform/db/cached.ts'
+import { isOutage } from './platform/db/outage.ts'
 import { createPool, createPools, readBriefly } from './platform/db/pool.ts'
+import { registerErrorHandling } from './platform/http/error-handler.ts'
 import { createOperatorApp } from './platform/http/http-app.ts'
 import { openLog } from './platform/log.ts'
 import { createShutdown } from './platform/shutdown.ts'
@@ -47,10 +49,14 @@ const shutdown = createShutdown(
 )
 const app = await buildApp(createServices({ config, pools, log, metrics, now, isDraining: shutdown.isDraining }))
 const opsApp = createOperatorApp(LIMITS)
+registerErrorHandling(opsApp, { log, isOutage, limits: LIMITS })
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
 operatorIndexRoute(opsApp, config)
 operatorGuideRoutes(opsApp, config)
+
+// Before the service is ready, so that the first readers do not wait for the documentation.
+for (const one of [app, opsApp]) await prepareDocs(one)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))
 

@@ -1,11 +1,13 @@
 // `node src/dev/build.mjs [FOLDER]` bundles the service and the operator commands with their libraries into FOLDER
 // (default: dist). `npm run build` calls this script. A bundle starts faster than hundreds of files.
 import { spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
 
 const { renderChapter } = await tsImport('../docs/render-chapter.ts', import.meta.url)
+const { ASSETS, readAsset } = await tsImport('../docs/assets.ts', import.meta.url)
 const { GUIDES, chaptersOf } = await tsImport('../docs/chapters.ts', import.meta.url)
 
 const folder = process.argv[2] ?? 'dist'
@@ -43,14 +45,13 @@ await build({
 cpSync('src/platform/db/grants.sql', `${folder}/grants.sql`)
 cpSync('src/operator/deploy/citus.sql', `${folder}/deploy/citus.sql`)
 cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })
-cpSync('src/docs/ui', `${folder}/ui`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })
 for (const chapter of Object.keys(GUIDES).flatMap(chaptersOf)) {
   const rendered = renderChapter(readFileSync(`src/docs/guides/${chapter}.md`, 'utf8'))
   writeFileSync(`${folder}/guides/${chapter}.json`, JSON.stringify(rendered))
 }
-cpSync('node_modules/openapi-explorer/dist/browser/openapi-explorer.min.js', `${folder}/ui/openapi-explorer.min.js`)
-cpSync('node_modules/openapi-explorer/LICENSE', `${folder}/ui/openapi-explorer.LICENSE`)
+mkdirSync(`${folder}/ui`)
+for (const name of ASSETS) writeFileSync(`${folder}/ui/${name}`, await readAsset(name))
 await build({
   entryPoints: { minisearch: 'minisearch' },
   outdir: `${folder}/ui`,
@@ -59,6 +60,13 @@ await build({
   format: 'esm',
   logLevel: 'warning',
 })
+// The service sends these files as they are. Quality 11 takes seconds, which only a build has.
+for (const name of ASSETS) {
+  const body = readFileSync(`${folder}/ui/${name}`)
+  writeFileSync(`${folder}/ui/${name}.br`, brotliCompressSync(body))
+  writeFileSync(`${folder}/ui/${name}.gz`, gzipSync(body, { level: 9 }))
+}
+cpSync('node_modules/openapi-explorer/LICENSE', `${folder}/ui/openapi-explorer.LICENSE`)
 cpSync('node_modules/minisearch/LICENSE.txt', `${folder}/ui/minisearch.LICENSE`)
 
 // The build of a Docker image has no repository, so it passes the commit in COMMIT.

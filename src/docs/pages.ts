@@ -192,7 +192,20 @@ address. Before you fulfil the order, check the payment status from your server:
   })
 }
 
-type Parts = { site: TitledSite; path: string; head?: Html; body: Html }
+/** Returns the page of an unknown path below /docs, such as `merchant/refund`. */
+export function notFoundPage(path: string, site: Site): string {
+  const root = '../'.repeat(path.split('/').length)
+  return page('Page not found', {
+    site,
+    path,
+    body: html`<main class="guide" id="text">
+<h1>Page not found</h1>
+<p>The documentation has no page at this address. Search above, or open the <a href="${root}docs">list of all chapters</a>.</p>
+</main>`,
+  })
+}
+
+type Parts = { site: Site; path: string; head?: Html; body: Html }
 
 /**
  * Returns a complete page. `path` is the page's path below /docs, such as `merchant/refunds`, and empty for /docs
@@ -222,7 +235,7 @@ ${body}
 }
 
 /** Returns the header of every page. The search field is hidden without JavaScript. */
-function header(site: TitledSite, path: string, below: string): Html {
+function header(site: Site, path: string, below: string): Html {
   const docs = path === '' ? 'docs' : `${below}../docs`
   const link = (href: string, text: string, current?: Html) => html`<a href="${href}"${current}>${text}</a>\n`
   const to = (target: string, text: string) => link(`${below}${target}`, text, currentIf(target === path))

@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
-import type { FastifyInstance } from 'fastify'
-import { COLOURS, SAMPLE_COLOURS } from '../platform/colours.ts'
+import type { Server } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { type Failure, notFound } from '../errors.ts'
+import { prefersHtml } from '../platform/http/accept.ts'
 import { codingFor, compress } from '../platform/http/compression.ts'
 import { matchesEtag } from '../platform/http/etag.ts'
+import { readAsset } from './assets.ts'
 import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
 import { chaptersOf, type GuideName, guideOf } from './chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from './error-table.ts'
 import { OLD_ANCHORS } from './old-anchors.ts'
 import type { DocumentOptions } from './openapi.ts'
-import { chapterPage, indexPage, llmsText, referencePage, type TitledSite, thanksPage } from './pages.ts'
+import { chapterPage, indexPage, llmsText, notFoundPage, referencePage, type TitledSite, thanksPage } from './pages.ts'
 import { entriesOf, entriesOfOperations } from './search.ts'
 import { chaptersOfSite, type DocsOptions, filledIn, operatorSite, publicSite, redirectsOf, type Site } from './site.ts'
 
@@ -82,6 +84,18 @@ export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOpti
  * call.
  */
 function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOptions['operations']) {
+  // Relative, because a proxy may have removed a path before it.
+  app.get('/docs/', async (_request, reply) => reply.redirect('../docs'))
+  // Also the path of a chapter of the other port.
+  const errorPage = (_failure: Failure, { headers, url }: FastifyRequest) => {
+    if (!prefersHtml(headers.accept)) return undefined
+    // The number of segments before they are decoded, because the page's links are relative.
+    const path = url.split('?', 1)[0]?.slice('/docs/'.length) ?? ''
+    return { headers: { 'content-type': HTML, ...PAGE_HEADERS }, body: notFoundPage(path, site) }
+  }
+  app.get('/docs/*', { config: { errorPage } }, async () => {
+    throw notFound()
+  })
   let titles: ReturnType<typeof readTitles> | undefined
   const titled = async (): Promise<TitledSite> => {
     titles ??= readTitles(chaptersOfSite(site))
@@ -125,7 +139,7 @@ function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOption
 function serveAssets(app: FastifyInstance, names: readonly string[]) {
   for (const name of names) {
     const type = name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8'
-    serve(app, `/docs/${name}`, () => readAsset(name), { type, 'cache-control': 'public, max-age=3600' })
+    serve(app, `/docs/${name}`, () => bodyOfAsset(name), { type, 'cache-control': 'public, max-age=3600' })
   }
 }
 
@@ -136,30 +150,42 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
 /** The content type and the other headers of a response. */
 type Served = { type: string; [header: string]: string }
 
-/** Serves the result of `make`. Calls `make`, and compresses its result into each coding, once at the first request. */
-function serve(app: FastifyInstance, url: string, make: () => Promise<string>, { type, ...headers }: Served) {
-  const plain = once(async () => Buffer.from(await make()))
-  const compressed = {
-    br: once(async () => compress.br(await plain())),
-    gzip: once(async () => compress.gzip(await plain())),
-  }
-  const etag = once(async () => {
-    const hash = createHash('sha256').update(await plain())
-    return `"${hash.digest('base64url').slice(0, 22)}"`
+type Body = Record<'identity' | 'br' | 'gzip', Buffer> & { etag: string }
+
+/** The bodies of an app's documents, which `prepareDocs` creates. */
+const bodiesOf = new WeakMap<Server, (() => Promise<Body>)[]>()
+
+/** Creates and compresses all documents of `app`, one after the other, before the service is ready. */
+export async function prepareDocs({ server }: FastifyInstance): Promise<void> {
+  for (const body of bodiesOf.get(server) ?? []) await body()
+}
+
+/** Serves the result of `make`, which is called and compressed once: by `prepareDocs`, or at the first request. */
+function serve(app: FastifyInstance, url: string, make: () => Promise<string | Body>, { type, ...headers }: Served) {
+  const body = once(async () => {
+    const made = await make()
+    return typeof made === 'string' ? compressed(Buffer.from(made)) : made
   })
-  app.get(url, async (request, reply) => {
-    const tag = await etag()
+  bodiesOf.set(app.server, [...(bodiesOf.get(app.server) ?? []), body])
+  app.get(url, { config: { isStatic: true } }, async (request, reply) => {
+    const { etag, ...bodies } = await body()
     // The ETag is weak, because the bodies of all codings share it.
-    reply.headers({ ...headers, etag: `W/${tag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
-    if (matchesEtag(request.headers['if-none-match'], tag)) return reply.code(304).send()
+    reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
+    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
     const coding = codingFor(request.headers['accept-encoding'])
-    if (coding === undefined) return reply.type(type).send(await plain())
-    return reply
-      .type(type)
-      .header('content-encoding', coding)
-      .send(await compressed[coding]())
+    if (coding !== undefined) reply.header('content-encoding', coding)
+    return reply.type(type).send(bodies[coding ?? 'identity'])
   })
 }
+
+const compressed = async (identity: Buffer): Promise<Body> => ({
+  identity,
+  br: await compress.br(identity),
+  gzip: await compress.gzip(identity),
+  etag: etagOf(identity),
+})
+
+const etagOf = (body: Buffer) => `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
 
 /** Calls `make` at the first call and returns its result at every call. Repeats a `make` that failed. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
@@ -173,16 +199,11 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Library files by name. A build copies these files to `ui`, and a checkout reads them from node_modules. */
-const LIBRARIES: Record<string, string> = {
-  'openapi-explorer.min.js': 'openapi-explorer/dist/browser/openapi-explorer.min.js',
-  'minisearch.js': 'minisearch',
-}
-
-/** Reads a script or style sheet in src/docs/ui, or the script of a library. */
-async function readAsset(name: string): Promise<string> {
-  const ours = new URL(`./ui/${name}`, import.meta.url)
-  const file = existsSync(ours) ? ours : fileURLToPath(import.meta.resolve(LIBRARIES[name] as string))
-  const text = await readFile(file, 'utf8')
-  return name === 'guide.css' ? COLOURS + SAMPLE_COLOURS + text : text
+/** Returns a script, a style sheet or a library: from a build, which has compressed it, otherwise from its source. */
+async function bodyOfAsset(name: string): Promise<string | Body> {
+  const built = new URL(`./ui/${name}`, import.meta.url)
+  if (!existsSync(new URL(`${built}.br`))) return readAsset(name)
+  const identity = await readFile(built)
+  const [br, gzip] = [await readFile(new URL(`${built}.br`)), await readFile(new URL(`${built}.gz`))]
+  return { identity, br, gzip, etag: etagOf(identity) }
 }

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import { listRefunds } from '../../src/gateway/refunds/store.ts'
@@ -325,9 +326,14 @@ describe('sign-in', () => {
     expect((await site.get('/', other)).status).toBe(200)
   })
 
-  it('a path that cannot be decoded gets no text, because its sender is not known', async () => {
+  it('a path that cannot be decoded, and two Host headers, are 400 before anything is known of the sender', async () => {
     const { status, body } = await site.get('/%zz', undefined, { host: 'evil.example' })
-    expect([status, body]).toEqual([400, ''])
+    expect([status, body]).toEqual([400, expect.stringContaining('invalid percent-encoding')])
+    await site.app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = site.app.server.address() as AddressInfo
+    const socket = connect(port, '127.0.0.1')
+    socket.end('GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n')
+    expect((await text(socket)).split('\r\n', 1)).toEqual(['HTTP/1.1 400 Bad Request'])
   })
 
   it('the console accepts only local names from its own machine, and hosts in CONSOLE_ALLOWED_HOSTS', async () => {

@@ -470,6 +470,18 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       await tab.getByText('No results').first().waitFor(SOON)
     })
 
+    it('the search says that it is not available while the index cannot be loaded, and tries again', async () => {
+      const tab = await checkout.openTab(DESKTOP)
+      let failures = 0
+      await tab.route('**/search.json', (route) => (failures++ < 2 ? route.fulfill({ status: 503 }) : route.continue()))
+      await tab.goto(addressOf(chaptersOf('merchant')[0] as string))
+      await tab.locator('.search input').fill('refund')
+      await tab.getByText('Search is not available.').waitFor(SOON)
+      await expect.poll(() => results(tab).first().textContent(), SOON).toMatch(/refund/i)
+      expect(await tab.getByText('Search is not available.').count()).toBe(0)
+      tab.faults.length = 0
+    })
+
     it('the search is usable by keyboard: arrow keys move through results, and Escape closes the results', async () => {
       const tab = await openSearch(PUBLIC_INDEX)
       await tab.keyboard.type('refund')

@@ -278,6 +278,24 @@ describe('pages below /docs', () => {
     },
   )
 
+  it('redirects /docs/ to the documentation below any path', async () => {
+    const { status, headers } = await request('GET', '/docs/')
+    expect([status, headers.location]).toEqual([302, '../docs'])
+  })
+
+  it.each([
+    ['text/html,application/xhtml+xml,*/*;q=0.8', 'text/html; charset=utf-8'],
+    ['*/*', 'application/json; charset=utf-8'],
+    ['application/json', 'application/json; charset=utf-8'],
+  ])('returns 404 for an unknown page to a client that accepts %s as %s', async (accept, type) => {
+    for (const url of ['/docs/merchant/refund', '/docs/x', '/docs/a/b/c?d=e']) {
+      const response = await service.app.inject({ url, headers: { accept } })
+      expect([url, response.statusCode, response.headers['content-type']]).toEqual([url, 404, type])
+      expect(response.headers['x-error-code']).toBe('url_not_found')
+      if (type.startsWith('text/html')) expect(response.body).toContain('<h1>Page not found</h1>')
+    }
+  })
+
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],

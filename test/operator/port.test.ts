@@ -32,8 +32,8 @@ it('the operator port’s page has no inline script or style, loads nothing from
 
 it('the operator port rejects other machines and other Hosts with 403 and instructions', async () => {
   const errors = [
-    await app.inject({ url: '/', remoteAddress: '172.18.0.9' }),
-    await app.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } }),
+    await app.inject({ url: '/', remoteAddress: '172.18.0.9', headers: { accept: 'text/html' } }),
+    await app.inject({ url: '/', headers: { host: 'rebind.evil.example:3001', accept: 'text/html' } }),
   ]
   for (const { statusCode, body } of errors) {
     expect(statusCode).toBe(403)

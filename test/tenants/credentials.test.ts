@@ -15,6 +15,7 @@ import {
   newMerchant,
   newPartner,
   post,
+  STATUS,
   startService,
 } from '../support/service.ts'
 
@@ -33,6 +34,15 @@ const { mid, key } = await newMerchant(service.db)
 const b64 = (text: string) => Buffer.from(text).toString('base64')
 
 describe('invalid credentials', () => {
+  it('accepts several blanks between the scheme and the credentials', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const authorization = basic(key).replace(' ', '  ')
+    const payload = new URLSearchParams({ mid, order_id: 'none' }).toString()
+    const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
+    const response = await service.app.inject({ method: 'POST', url: STATUS, headers, payload })
+    expect(response.statusCode).toBe(404)
+  })
+
   it.each<[string, () => string | undefined]>([
     ['a missing header', () => undefined],
     ['an empty header', () => ''],

@@ -84,6 +84,10 @@ const toTerm = (word) => {
   return STOP_WORDS.has(term) ? undefined : term.replace(/(?<=\w{4})(?:ing|ed|s)$/, '')
 }
 
+/** Time after which the search tries again to load its index. */
+const REPEAT_AFTER_MS = 5_000
+
+let repeating
 let loading
 /** Loads the library and the search entries at the first use, and builds the index. */
 function loadIndex() {
@@ -118,8 +122,15 @@ function loadIndex() {
 
 async function search() {
   const query = input.value.trim()
-  const index = query === '' ? undefined : await loadIndex()
+  const index = query === '' ? undefined : await loadIndex().catch(() => undefined)
   if (query !== input.value.trim()) return
+  clearTimeout(repeating)
+  if (query !== '' && index === undefined) {
+    list.hidden = true
+    status.textContent = 'Search is not available.'
+    repeating = setTimeout(search, REPEAT_AFTER_MS)
+    return
+  }
   const found = index ? resultsOf(index, query) : []
   list.replaceChildren(...found.slice(0, RESULTS).map(toItem))
   list.hidden = found.length === 0

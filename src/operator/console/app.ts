@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream'
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { Failure } from '../../errors.ts'
+import { Failure, improperHost } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
@@ -250,6 +250,7 @@ const INVALID_CONFIRMATION =
 const UNAVAILABLE = 'The console is unavailable. Try again in 30 seconds.'
 /** Texts for callers who have not signed in. */
 const UNSIGNED: Readonly<Record<number, string>> = {
+  400: improperHost().message,
   401: 'Sign in with the public key as user name and the secret key as password. ops keys create --operator creates keys.',
   403: 'The console accepts no requests under this host name. Use localhost on its own machine, or set CONSOLE_ALLOWED_HOSTS.',
   429: 'Too many invalid credentials. Check both keys, and try again in a minute.',

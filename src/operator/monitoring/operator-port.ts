@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config.ts'
 import { type Html, html } from '../../platform/html.ts'
+import { prefersHtml } from '../../platform/http/accept.ts'
+import { fail } from '../../platform/http/envelope.ts'
 import { createCallerCheck } from '../console/caller.ts'
 import { htmlPage, pageHeaders } from '../page.ts'
 
@@ -11,11 +13,14 @@ export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders'
   const isOperator = createCallerCheck(readers)
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
     if (isOperator(headers, socket.remoteAddress)) return
-    reply.headers(HEADERS)
-    if (readers.password === undefined)
-      return reply.code(403).send(page('Access denied', html`<p>${NOT_FROM_HERE}</p>`))
-    reply.code(401).header('www-authenticate', 'Basic realm="operator", charset="UTF-8"')
-    return reply.send(page('Password required', html`<p>Sign in with OPS_PASSWORD and any user name.</p>`))
+    const isClosed = readers.password === undefined
+    const [statusCode, title, message] = isClosed
+      ? [403, 'Access denied', NOT_FROM_HERE]
+      : [401, 'Password required', 'Sign in with OPS_PASSWORD and any user name.']
+    if (!isClosed) reply.header('www-authenticate', 'Basic realm="operator", charset="UTF-8"')
+    reply.code(statusCode)
+    if (!prefersHtml(headers.accept)) return reply.send(fail({ statusCode, message }))
+    return reply.headers(HEADERS).send(page(title, html`<p>${message}</p>`))
   })
 }
 

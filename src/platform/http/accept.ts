@@ -4,11 +4,15 @@
  */
 const MOST_RANGES = 20
 
+export const prefersCsv = (header?: string) => prefers('text/csv', header)
+
+export const prefersHtml = (header?: string) => prefers('text/html', header)
+
 /**
- * Whether an Accept header prefers CSV to JSON by its weights (RFC 9110, section 12.5.1). At equal weights, CSV is
- * preferred only if the header names CSV, so a client that accepts everything gets JSON.
+ * Whether an Accept header prefers `type`, a text, to JSON by its weights (RFC 9110, section 12.5.1). At equal weights,
+ * the text is preferred only if the header names it, so a client that accepts everything gets JSON.
  */
-export function prefersCsv(header = ''): boolean {
+function prefers(type: `text/${string}`, header = ''): boolean {
   const weights = new Map(
     header
       .replace(/\s/g, '')
@@ -18,9 +22,9 @@ export function prefersCsv(header = ''): boolean {
   )
   // The names are ordered from specific to general, so the weight of the first name in the header applies.
   const weightOf = (...names: string[]) => names.map((name) => weights.get(name)).find((one) => one !== undefined) ?? 0
-  const csv = weightOf('text/csv', 'text/*', '*/*')
+  const text = weightOf(type, 'text/*', '*/*')
   const json = weightOf('application/json', 'application/*', '*/*')
-  return csv > json || (csv === json && csv > 0 && weights.has('text/csv'))
+  return text > json || (text === json && text > 0 && weights.has(type))
 }
 
 const WEIGHT = /;q=([01](?:\.\d*)?)(?:;|$)/

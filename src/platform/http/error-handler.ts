@@ -23,8 +23,14 @@ import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Renders an HTML page instead of the JSON envelope, for routes that people open in a browser. */
-    errorPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
+    /**
+     * Renders an HTML page instead of the JSON envelope, for routes that people open in a browser; undefined for a client
+     * that prefers the envelope.
+     */
+    errorPage?: (
+      failure: Failure,
+      request: FastifyRequest,
+    ) => { headers: Record<string, string>; body: string } | undefined
     /** The route's own 503 error, for callers that must do more than repeat the request. */
     unavailable?: Failure
   }
@@ -41,7 +47,7 @@ export type ErrorHandling = {
  * Sends an envelope for errors of handlers, unknown paths and methods, and Fastify's own errors; broken-http.ts handles
  * bytes that are not HTTP. Returns the function that checks a request before its body is read.
  */
-export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
+export function registerErrorHandling(app: FastifyInstance, handling: Omit<ErrorHandling, 'requestLog'>) {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   app.addHook('onRoute', ({ method, url }) => {
     // A parameter such as `:orderId` matches one segment of a path.
@@ -81,7 +87,12 @@ export function rejectBadUrl(error: Error, request: FastifyRequest, reply: Fasti
   reject(error, request, reply, handling)
 }
 
-function reject(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+function reject(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  handling: Omit<ErrorHandling, 'requestLog'>,
+) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
   if (error instanceof AcquirerError) request.accountKind = error.accountKind
@@ -95,17 +106,18 @@ function reject(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
   }
   const failureOf = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
   request.refusal = failureOf.message
-  removeHeadersOfHandler(reply)
+  removeHeadersOfBody(reply)
   reply.code(failureOf.statusCode).headers(failureOf.headers)
   const page = config?.errorPage?.(failureOf, request)
   if (page) reply.headers(page.headers).send(page.body)
   else reply.send(fail(failureOf))
 }
 
-/** Removes the headers of the response that the handler has begun, such as its type, its encoding and its ETag. */
-function removeHeadersOfHandler(reply: FastifyReply) {
-  for (const name of Object.keys(reply.getHeaders())) {
-    if (name === 'x-request-id' || name === 'connection') continue
+/** Headers that describe the body of a response that the handler has begun. */
+const OF_BODY = ['content-type', 'content-encoding', 'content-disposition', 'content-length', 'etag']
+
+function removeHeadersOfBody(reply: FastifyReply) {
+  for (const name of OF_BODY) {
     reply.removeHeader(name)
     // A stream that fails before its first byte has set its headers here.
     reply.raw.removeHeader(name)
@@ -113,7 +125,7 @@ function removeHeadersOfHandler(reply: FastifyReply) {
   reply.header('cache-control', 'no-store')
 }
 
-function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {
+function toFailure(error: unknown, { isOutage, limits }: Omit<ErrorHandling, 'requestLog'>): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AcquirerError) return unavailable()
   switch ((error as { code?: unknown } | null)?.code) {
@@ -144,7 +156,7 @@ const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
  * Whether the request has exactly one valid Host header (RFC 9112, section 3.2). HTTP/1.0, which load balancers may use
  * for health checks, needs no Host header.
  */
-function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
+export function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
   // A request target in absolute form, which clients send to proxies, also contains a host (RFC 9112, section 3.2.2).
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
   if (authority !== undefined && !HOST.test(authority)) return false

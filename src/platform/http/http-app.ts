@@ -1,9 +1,11 @@
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { improperHost, invalidUrl } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import { rejectBrokenHttp, respondAll } from './broken-http.ts'
 import { connectionOptions, limitConnections } from './connections.ts'
-import { registerErrorHandling, rejectBadUrl } from './error-handler.ts'
+import { fail } from './envelope.ts'
+import { hasProperHost, registerErrorHandling, rejectBadUrl } from './error-handler.ts'
 import { NO_JSON_SCHEMA, registerInput } from './input.ts'
 import { createRequestLog, type OnRequest, requestIdOf } from './request-log.ts'
 
@@ -20,15 +22,22 @@ type Dependencies = {
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** Creates an app with the limits of connections only, for pages that only operators open. */
+/** Creates an app with the limits of connections and the check of the host only, for pages that only operators open. */
 export function createOperatorApp({ connections }: Pick<Limits, 'connections'>): FastifyInstance {
   const app = fastify({
     ...connectionOptions(connections),
     schemaController: NO_JSON_SCHEMA,
-    // Without a body, because a path that cannot be decoded is rejected before any check of the caller.
-    frameworkErrors: (_error, _request, { raw }) => void raw.writeHead(400).end(),
+    // Sent here, because a path that cannot be decoded is rejected before any hook.
+    frameworkErrors(_error, _request, { raw }) {
+      const failure = invalidUrl()
+      raw.writeHead(failure.statusCode, { 'content-type': 'application/json; charset=utf-8', ...failure.headers })
+      raw.end(JSON.stringify(fail(failure)))
+    },
   })
   limitConnections(app.server, connections)
+  app.addHook('onRequest', async ({ raw }) => {
+    if (!hasProperHost(raw)) throw improperHost()
+  })
   return app
 }
 

@@ -11,6 +11,8 @@ declare module 'fastify' {
      * 503 as a final result.
      */
     waitsForDatabase?: true
+    /** The response has no time limit, because its text is prepared at the start of the service. */
+    isStatic?: true
   }
   interface FastifyRequest {
     /**
@@ -69,6 +71,7 @@ export function registerTimeLimits(
   })
   // The limit starts in preHandler, because the client decides how long sending the body takes.
   app.addHook('preHandler', (request, reply, done) => {
+    if (request.routeOptions.config?.isStatic) return done()
     respondWithin(Math.max(response.ms, request.waitsUntil - elapsedMs()), request, reply)
     // Uses the event `close`, because Fastify's hook onResponse adds and removes two listeners for each response.
     reply.raw.once('close', () => clearTimeout(request.responseTimer))
