@@ -106,6 +106,28 @@ describe('a list that fails before its first byte', () => {
     },
   )
 
+  it('is 503 at the time limit, and its later error does not terminate the process', async () => {
+    const { query } = pg.Client.prototype
+    const silent = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(async function (
+      this: pg.Client,
+      ...args: unknown[]
+    ) {
+      const [statement] = args as [string | { text: string }]
+      const text = typeof statement === 'string' ? statement : statement.text
+      if (!text?.includes('begin read only')) return query.apply(this, args as never)
+      await sleep(2 * RESPONSE_MS)
+      throw new Error('Connection terminated')
+    } as never)
+    const uncaught = vi.fn()
+    process.once('uncaughtException', uncaught)
+    const response = await list('text/csv')
+    expect([response.status, response.headers.get('content-type')]).toEqual([503, 'application/json; charset=utf-8'])
+    await sleep(2 * RESPONSE_MS)
+    silent.mockRestore()
+    process.off('uncaughtException', uncaught)
+    expect(uncaught).not.toHaveBeenCalled()
+  })
+
   it('returns the whole list in the requested type once its first bytes can be read', async () => {
     const csv = await list('text/csv')
     expect([csv.status, csv.headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8; header=present'])

@@ -55,6 +55,8 @@ export async function sendList(
   over.addEventListener('abort', () => longReaders.delete(reader))
   const batches = lists.long(list, values, over)
   const body = Readable.from(pieces(form, batches), { objectMode: false })
+  // Without a listener, an error after the abort would terminate the process.
+  body.on('error', () => undefined)
   // An error before the first bytes gets an error response, which has another type.
   await once(body, 'readable', { signal: over }).catch((error) => {
     if (!over.aborted) throw error

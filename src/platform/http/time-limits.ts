@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { unavailable } from '../../errors.ts'
+import { Failure, unavailable } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 
 declare module 'fastify' {
@@ -106,6 +106,7 @@ export function registerTimeLimits(
     reply.send(unavailable())
     // Fastify ignores what the handler returns after the response, and passes what it throws to this log.
     const error = ({ err }: { err: Error & { code?: unknown } }) => {
+      if (err instanceof Failure) return
       const { name, message, stack, code } = err
       log.warn({ id: request.id, error: { name, message, code, stack } }, 'Request failed after its response')
     }
