@@ -34,3 +34,6 @@ export function findPostgresWith(program: string): string | undefined {
  * `TEST_POSTGRES=/usr/lib/postgresql/15 npx vitest run test/settlements`.
  */
 export const INSTALLED_POSTGRES = process.env.TEST_POSTGRES || undefined
+
+/** Whether the tests fail on a PostgreSQL that cannot compile statements, which the embedded one cannot: `TEST_JIT=1`. */
+export const NEEDS_JIT = process.env.TEST_JIT === '1'

@@ -47,7 +47,7 @@ export async function balanceUntilYesterday(
   const until = performance.now() + LONGEST_MS
   try {
     return await readBriefly(db, statementTimeoutMs, async (client) => {
-      await client.query(`set transaction isolation level repeatable read; set local jit = off; ${SAVEPOINT}`)
+      await client.query(`set transaction isolation level repeatable read; ${SAVEPOINT}`)
       const snapshot = await snapshotOf(client, now)
       const to = addDays(snapshot.today, -1)
       const closed = await readClosedBase(snapshot, snapshot.today)

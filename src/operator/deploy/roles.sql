@@ -32,6 +32,11 @@ begin
   -- use up the coordinator's connections while a cluster node does not respond.
   alter role upi_service set client_connection_check_interval = '1s';
 
+  -- PostgreSQL compiles a statement whose estimated cost is high, which takes up to 0.7 s, longer than most statements of the
+  -- service and of `ops`.
+  alter role upi_service set jit = off;
+  alter role upi_owner set jit = off;
+
   execute format('alter database %I owner to upi_owner', current_database());
   -- By default, every role may create temporary tables, which can fill the disk.
   execute format('revoke temporary on database %I from public', current_database());

@@ -187,7 +187,7 @@ export const rollBack = (client: pg.PoolClient) => client.query('rollback and ch
  */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {
-    await client.query(`set local statement_timeout = ${limitMs}`)
+    await client.query(`set local statement_timeout = ${limitMs}; set local jit = off`)
     return read(client)
   })
 }

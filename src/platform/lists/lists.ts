@@ -59,12 +59,15 @@ async function checkThatItFollows(replica: Database): Promise<void> {
 /**
  * Begins the transaction of a list. Sorting is off, so that PostgreSQL reads the list's index in order: a plan with a
  * sort sends nothing before the sort is complete, and PostgreSQL would choose such a plan for a merchant with many rows
- * or without statistics. Time limits are off, because the reader sets the pace; the service itself disconnects slow
- * readers. The transaction is idle while a slow reader receives buffered rows after PostgreSQL has sent everything.
+ * or without statistics. Compilation and parallel workers are off, because both delay the first row. Time limits are
+ * off, because the reader sets the pace; the service itself disconnects slow readers. The transaction is idle while a
+ * slow reader receives buffered rows after PostgreSQL has sent everything.
  */
 const BEGIN = `
   begin read only;
   set local enable_sort = off;
+  set local jit = off;
+  set local max_parallel_workers_per_gather = 0;
   set local datestyle = 'ISO';
   set local statement_timeout = 0;
   set local idle_in_transaction_session_timeout = 0`
