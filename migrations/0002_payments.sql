@@ -219,8 +219,6 @@ create table payment_attempts (
   constraint payment_attempts_source_check check (source in ('notification', 'enquiry', 'day file', 'operator', 'sandbox'))
 );
 
--- Finds the last attempt of an order without a sort.
-create index payment_attempts_received_at_idx on payment_attempts (mid, order_id, received_at);
 -- The reason and its code may be reported later, once.
 create trigger payment_attempts_append_only
   before update of mid, order_id, status, attempt, utr, paid_at, source, received_at or delete or truncate on payment_attempts

@@ -259,10 +259,22 @@ export const LIMITS = {
     /** Largest number of rows in a list that is sent in one piece. A caller can read only one longer list at a time. */
     shortRows: 1_000,
     /**
+     * Largest number of rows that a filter reads for such a list, so that a filter that few rows satisfy does not occupy
+     * a connection for short lists.
+     */
+    filteredRows: 10_000,
+    /**
      * Number of longer lists that are read concurrently, each by a different caller. The pool has further connections
      * for short lists.
      */
     concurrentLong: 4,
+    /** Number of these lists that have a filter, because each may occupy a processor of PostgreSQL without finding a row. */
+    concurrentFiltered: 2,
+    /**
+     * Time after which a list with a filter begins before a record is found, so that the caller does not receive 503
+     * after `response.ms`.
+     */
+    firstRecordMs: 400,
     /** Longest time for one list, during which PostgreSQL retains every row deleted since the list began. */
     longestMs: 60 * 60 * 1000,
     /**

@@ -123,7 +123,11 @@ async function driveTheHotPath() {
   const days = { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '31-12-2026' }
   const list = () => post(app, LIST, days, partner.key)
   await as('transactions', async () => ok(await post(app, TRANSACTIONS, days, partner.key)))
-  await as('orders', async () => ok(await post(app, OWN_ORDERS, days, key)))
+  await as('orders', async () => {
+    for (const status of ['', 'PENDING', 'SUCCESS', 'FAIL', 'REJECT']) {
+      ok(await post(app, OWN_ORDERS, { ...days, status }, key))
+    }
+  })
   await as('refunds', async () => ok(await post(app, OWN_REFUNDS, days, key)))
   await as('list', async () => ok(await list()))
   await addSettlements(db, mid, LONG_LIST_ROWS)

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { saveUnreadable } from '../../src/gateway/payments/unreadable.ts'
 import { newUtr } from './acquirer.ts'
 import { post } from './inject.ts'
 import { createOrder, reportPayment } from './orders.ts'
@@ -19,11 +20,7 @@ const pay: Step = (service, _, orderId) =>
 const cancel: Step = async ({ app }, { mid, key }, orderId) =>
   expect((await post(app, CANCEL, { mid, order_id: orderId }, key)).status).toBe(200)
 const markUnreadable: Step = ({ db, clock }, { mid }, orderId) =>
-  db.query('update payment_intents set unreadable_at = $3 where mid = $1 and order_id = $2', [
-    mid,
-    orderId,
-    clock.now(),
-  ])
+  saveUnreadable(db, { mid, orderId, isBesidePayment: false }, 'setu', clock.now())
 
 /** What happened to an order, for each stored status, with and without failed attempts and unreadable responses. */
 export const HISTORIES: Record<string, readonly Step[]> = {

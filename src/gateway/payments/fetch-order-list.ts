@@ -3,7 +3,7 @@ import { errorText } from '../../platform/fields.ts'
 import { describeList, isoMoment, MerchantRange, merchantList } from '../tenants/list-operation.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import { TransactionRecord } from './fetch-transaction-list.ts'
-import { ORDERS, STATUS_RULE, TXN_STATUSES } from './order-list.ts'
+import { ORDERS, ordersOf, STATUS_RULE, TXN_STATUSES } from './order-list.ts'
 import { FINAL_MESSAGES, OPEN_MESSAGES } from './payment-status.ts'
 
 const { orderId, order_id, merchant_id, amount, refunded } = TransactionRecord.shape
@@ -57,9 +57,14 @@ export const fetchOrderList = merchantList(ORDER_LIST, {
   schema: MerchantRange.safeExtend({
     status: z
       .enum(TXN_STATUSES, errorText(STATUS_RULE))
-      .meta({ description: 'Lists only orders of this status.' })
+      .meta({
+        description:
+          'Lists only orders of this status. A list of `SUCCESS` or `FAIL` that finds no order within 0.4 s begins with the `msg` ' +
+          '`Orders found` and may be empty.',
+      })
       .optional(),
   }),
+  listOf: ordersOf,
   summary: 'List orders',
   description:
     'Returns one record per order, paid or not, with the status that checkPaymentStatus returns at the same time. Both dates are ' +

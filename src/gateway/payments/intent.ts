@@ -100,6 +100,10 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
+/** SQL for `orderIdsBegin`. `moment` is SQL. */
+export const orderIdsBeginSql = (moment: string) =>
+  `lpad(to_hex(greatest(0, extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
+
 const ORDER_ID = /^[0-9a-f]{32}$/
 
 export const isOrderId = (text: string): boolean => ORDER_ID.test(text)

@@ -124,6 +124,15 @@ function outcome(status: Status, over: boolean): Outcome {
   }
 }
 
+/** SQL condition: `txnStatus` of the order `i` is this one. `now` is SQL. */
+export function hasTxnStatusSql(txnStatus: Outcome['txnStatus'], now: string): string {
+  const isAny = (over: boolean) => {
+    const statuses = STATUSES.filter((status) => outcome(status, over).txnStatus === txnStatus)
+    return `i.status = any (array[${statuses.map((status) => `'${status}'`)}]::text[])`
+  }
+  return `case when ${isOverSql(now)} then ${isAny(true)} else ${isAny(false)} end`
+}
+
 /** SQL for a property of the outcome of the order `i`, with one case for each outcome. `now` is SQL. */
 export function outcomeSql(property: keyof Outcome, now: string): string {
   const casesOf = (over: boolean) =>

@@ -97,7 +97,11 @@ const INVALID_DATE = badRequest(`s_date ${DATE_RULE}`)
 /** A list of a merchant's records for the merchant. `schema` has the range of days, and filters. */
 export const merchantList = (
   described: DescribedList,
-  { schema = MerchantRange, bodyName, ...texts }: ListTexts & { schema?: typeof MerchantRange },
+  {
+    schema = MerchantRange,
+    bodyName,
+    ...texts
+  }: ListTexts & { schema?: typeof MerchantRange; listOf?: (values: ListValues) => List },
 ) =>
   listOperation(described, {
     ...texts,
@@ -137,6 +141,8 @@ type ListDefinition<Schema extends z.ZodObject> = Omit<ListTexts, 'bodyName'> &
     /** An example of an invalid field. */
     invalid: Failure
     toValues: (body: OperationRequest<Schema>['body']) => ListValues
+    /** The list of the records that a request selects; by default, the described list. */
+    listOf?: (values: ListValues) => List
     /** Throws 403 if `request.caller` must not read the list. */
     authorize: (request: OperationRequest<Schema>, dependencies: Dependencies) => unknown
   }
@@ -144,7 +150,7 @@ type ListDefinition<Schema extends z.ZodObject> = Omit<ListTexts, 'bodyName'> &
 /** An operation that returns the records of a list, as JSON or CSV. */
 export function listOperation<Schema extends z.ZodObject>(
   described: DescribedList,
-  { description, invalid, toValues, authorize, ...definition }: ListDefinition<Schema>,
+  { description, invalid, toValues, listOf, authorize, ...definition }: ListDefinition<Schema>,
 ) {
   return operation({
     ...definition,
@@ -158,7 +164,8 @@ export function listOperation<Schema extends z.ZodObject>(
     handle: (dependencies: Dependencies) => (request, reply) => {
       const values = { ...toValues(request.body), now: secondsOf(dependencies.now()) }
       const check = async () => authorize(request, dependencies)
-      return sendList(described, dependencies, reply, { values, authorize: check })
+      const list = listOf?.(values) ?? described.list
+      return sendList({ ...described, list }, dependencies, reply, { values, authorize: check })
     },
   })
 }

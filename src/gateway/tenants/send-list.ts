@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import { Failure, forbidden, oneLongListAtATime, unavailable } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
@@ -34,7 +35,8 @@ export async function sendList(
   await authorize()
   request.mid ??= values.mid
   const form = prefersCsv(request.headers.accept) ? csv : json
-  const lines = await lists.short(list, values, limits.lists.shortRows)
+  const begins = list.isFiltered ? sleep(limits.lists.firstRecordMs, true as const, { ref: false }) : undefined
+  const lines = await lists.short(list, values, limits.lists)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
   const { caller } = request
@@ -44,17 +46,19 @@ export async function sendList(
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
   if (longReaders.size >= limits.lists.concurrentLong) throw unavailable()
+  const filtered = [...longReaders.values()].filter(({ isFiltered }) => isFiltered)
+  if (list.isFiltered && filtered.length >= limits.lists.concurrentFiltered) throw unavailable()
   const checkRight = async () => {
     const key = await findKey(request.publicKey as string)
     if (key === undefined) throw forbidden()
     request.caller = key.caller
     await authorize()
   }
-  longReaders.add(reader)
+  longReaders.set(reader, list)
   const over = watchReader(reply, checkRight, limits.lists)
   over.addEventListener('abort', () => longReaders.delete(reader))
   const batches = lists.long(list, values, over)
-  const body = Readable.from(pieces(form, batches), { objectMode: false })
+  const body = Readable.from(pieces(form, batches, begins), { objectMode: false })
   // Without a listener, an error after the abort would terminate the process.
   body.on('error', () => undefined)
   // An error before the first bytes gets an error response, which has another type.
@@ -70,17 +74,24 @@ function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
 }
 
 /**
- * Yields a list that is too long to be held in memory. After an error of `batches`, the response is visibly incomplete.
+ * Yields a list that is too long to be held in memory. If no record is found until `begins` is fulfilled, the list begins
+ * as if a record had been found. After an error of `batches`, the response is visibly incomplete.
  */
-async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
-  const { begin, between, end } = frame(true)
-  let before = begin
-  for await (const lines of batches) {
-    if (lines.length === 0) continue
-    yield before + lines.map(toRecord).join(between)
+async function* pieces(
+  { frame, toRecord }: Form,
+  batches: AsyncGenerator<string[]>,
+  begins?: Promise<true>,
+): AsyncGenerator<string> {
+  const first = batches.next()
+  const isFound = first.then(({ done }) => !done)
+  const { begin, between, end } = frame(await (begins === undefined ? isFound : Promise.race([isFound, begins])))
+  yield begin
+  let before = ''
+  for (let next = await first; !next.done; next = await batches.next()) {
+    yield before + next.value.map(toRecord).join(between)
     before = between
   }
-  yield before === begin ? begin + end : end
+  yield end
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
+import { orderIdsBeginSql } from '../payments/intent.ts'
 import { HIGHEST_EXPIRY_MINUTES, IS_LONG, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import { abandonedUntil, EXPIRY_GRACE_MINUTES, OPEN_STATUSES, type Status } from '../payments/outcome.ts'
@@ -162,14 +163,9 @@ async function saveOpenOrders(
   )
 }
 
-/**
- * Returns SQL for the first 12 digits of an orderId created at `moment`, like `orderIdsBegin` in payments/intent.ts.
- */
-const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
-
 /** SQL conditions for orders created from $1 until before $2, each with its own index. */
-const IN_PERIOD = `order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}`
-const LONG_IN_PERIOD = `created_at >= $1 and created_at < $2 and ${IS_LONG}`
+const IN_PERIOD = `order_id >= ${orderIdsBeginSql('$1::timestamptz')} and order_id < ${orderIdsBeginSql('$2::timestamptz')}`
+const LONG_IN_PERIOD = `${IN_PERIOD} and ${IS_LONG}`
 
 /** SQL condition: the event payment.expired of the order `i` is stored. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`

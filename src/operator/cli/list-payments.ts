@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ORDERS, STATUS_RULE, TXN_STATUSES } from '../../gateway/payments/order-list.ts'
+import { ORDERS, ordersOf, STATUS_RULE, TXN_STATUSES } from '../../gateway/payments/order-list.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { jsonForm, type ListValues, secondsOf } from '../../platform/lists/list.ts'
@@ -33,7 +33,7 @@ export const listPaymentCommands = [
 /** Reads the orders of fetchOrderList, so that an operator sees what the merchant sees. */
 async function* readOrders(db: Database, values: ListValues) {
   const { toRecord } = jsonForm(ORDERS, () => ['', ''])
-  for await (const lines of createLists({ lists: db }).long(ORDERS, values, new AbortController().signal)) {
+  for await (const lines of createLists({ lists: db }).long(ordersOf(values), values, new AbortController().signal)) {
     for (const line of lines) {
       const { orderId, order_id, created_at, amount, status, reason, UTR, refunded } = JSON.parse(toRecord(line))
       yield {

@@ -15,9 +15,17 @@ type Description = {
   /** SQL for the tables with their joins. */
   from: string
   where: string
+  /**
+   * SQL condition that few of the rows of `where` may satisfy, so that PostgreSQL may read many rows before it finds a
+   * record. A list with a filter begins before a record is found.
+   */
+  filter?: string
   /** SQL of the columns by which the records are sorted. One index must have these columns, after those of `where`. */
   order: string
 }
+
+/** Largest numbers of records in a list that is sent in one piece, and of rows that its filter may read. */
+export type ShortLimits = { shortRows: number; filteredRows: number }
 
 /**
  * The values of a request. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1 differently.
@@ -33,37 +41,36 @@ export type List = ReturnType<typeof defineList>
  * Defines a list. The SQL of the list yields lines in COPY's text format with moments in UTC. A form's `toRecord` reads
  * these lines.
  */
-export function defineList({ fields, from, where, order }: Description) {
+export function defineList({ fields, from, where, filter = 'true', order }: Description) {
   const columns = fields.map(([, sql, holds]) => {
     // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
     if (holds === 'moment') return `${sql} at time zone 'UTC'`
     return holds === 'moment or null' ? `coalesce((${sql} at time zone 'UTC')::text, '')` : sql
   })
   const copied = columns.map((sql, index) => (fields[index]?.[2] === 'free text' ? escaped(sql) : sql))
-  const rows = `from ${from} where ${where} order by ${order}`
+  const line = `concat_ws(E'\\t', ${copied})`
   const short = `
-    select count(*) as count, case when count(*) <= {most} then string_agg(line, E'\\n') end as lines
-      from (select concat_ws(E'\\t', ${copied}) as line ${rows} limit {most} + 1) l`
+    select case when count(*) <= {read} and count(line) <= {most} then coalesce(string_agg(line, E'\\n'), '') end as lines
+      from (select case when ${filter} then ${line} end as line
+              from ${from} where ${where} order by ${order} limit {read} + 1) l`
+  const all = `select ${columns} from ${from} where ${where} and ${filter} order by ${order}`
   const names = [...new Set(Array.from(short.matchAll(VALUE), ([, name = '']) => name))]
   const statement = prepared(short.replaceAll(VALUE, (_, name: string) => `$${names.indexOf(name) + 1}`))
 
   return {
     fields,
+    isFiltered: filter !== 'true',
 
-    /**
-     * SQL that returns one row: the number of records, counted up to `most` + 1, and the lines of the records in one
-     * text, or null for more than `most` records.
-     */
-    short(values: ListValues, most: number) {
-      const all: ListValues = { ...values, most: String(most) }
-      return statement(...names.map((name) => all[name] ?? ''))
+    /** SQL that returns the lines of the records in one text, or null for a list that exceeds the limits. */
+    short(values: ListValues, { shortRows, filteredRows }: ShortLimits) {
+      const read = filter === 'true' ? shortRows : filteredRows
+      const given: ListValues = { ...values, most: String(shortRows), read: String(read) }
+      return statement(...names.map((name) => given[name] ?? ''))
     },
 
     /** SQL for all records. It contains the values, because COPY accepts no parameters. */
     copy: (values: ListValues) =>
-      `copy (select ${columns} ${rows}) to stdout`.replaceAll(VALUE, (_, name: string) =>
-        escapeLiteral(values[name] ?? ''),
-      ),
+      `copy (${all}) to stdout`.replaceAll(VALUE, (_, name: string) => escapeLiteral(values[name] ?? '')),
   }
 }
 

@@ -4,7 +4,7 @@ import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import type { Database, Pools } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
-import type { List, ListValues } from './list.ts'
+import type { List, ListValues, ShortLimits } from './list.ts'
 
 export type Lists = ReturnType<typeof createLists>
 
@@ -20,19 +20,19 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
           .catch(() => read(lists))
 
   return {
-    /** Callers to whom this instance is sending a long list. */
-    longReaders: new Set<string>(),
+    /** Callers to whom this instance is sending a long list, each with its list. */
+    longReaders: new Map<string, List>(),
 
     /**
-     * Returns the lines in the order of the list, or undefined for more than `most` lines. `short` sends a single
+     * Returns the lines in the order of the list, or undefined for a list that exceeds `limits`. `short` sends a single
      * statement, whereas `long` needs seven round trips.
      */
-    async short(list: List, values: ListValues, most: number): Promise<string[] | undefined> {
-      const query = { ...list.short(values, most), ...IN_TIME }
-      const { rows } = await onEither((db) => db.query<{ count: number; lines: string | null }>(query))
-      const [{ count, lines } = { count: 0, lines: null }] = rows
-      if (count > most) return undefined
-      return lines === null ? [] : Buffer.from(lines).toString('latin1').split('\n')
+    async short(list: List, values: ListValues, limits: ShortLimits): Promise<string[] | undefined> {
+      const query = { ...list.short(values, limits), ...IN_TIME }
+      const { rows } = await onEither((db) => db.query<{ lines: string | null }>(query))
+      const lines = rows[0]?.lines
+      if (typeof lines !== 'string') return undefined
+      return lines === '' ? [] : Buffer.from(lines).toString('latin1').split('\n')
     },
 
     /**
@@ -40,7 +40,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
      * immediately when `signal` aborts. Throws the errors that the database returns.
      */
     async *long(list: List, values: ListValues, signal: AbortSignal): AsyncGenerator<string[]> {
-      yield* copy(await onEither((db) => db), list.copy(values), signal)
+      yield* copy(await onEither((db) => db), list, values, signal)
     },
   }
 }
@@ -61,7 +61,8 @@ async function checkThatItFollows(replica: Database): Promise<void> {
  * sort sends nothing before the sort is complete, and PostgreSQL would choose such a plan for a merchant with many rows
  * or without statistics. Compilation and parallel workers are off, because both delay the first row. Time limits are
  * off, because the reader sets the pace; the service itself disconnects slow readers. The transaction is idle while a
- * slow reader receives buffered rows after PostgreSQL has sent everything.
+ * slow reader receives buffered rows after PostgreSQL has sent everything. PostgreSQL checks whether the connection is
+ * closed, because it otherwise notices only when it sends a row, and a filter may find none.
  */
 const BEGIN = `
   begin read only;
@@ -70,13 +71,14 @@ const BEGIN = `
   set local max_parallel_workers_per_gather = 0;
   set local datestyle = 'ISO';
   set local statement_timeout = 0;
-  set local idle_in_transaction_session_timeout = 0`
+  set local idle_in_transaction_session_timeout = 0;
+  set local client_connection_check_interval = '100ms'`
 
 /**
  * Yields lines from COPY, which needs less processor time than a query. Only closing the connection stops a COPY early,
  * because PostgreSQL obeys neither statement_timeout nor pg_cancel_backend while a slow reader receives nothing.
  */
-async function* copy(db: Database, statement: string, signal: AbortSignal): AsyncGenerator<string[]> {
+async function* copy(db: Database, list: List, values: ListValues, signal: AbortSignal): AsyncGenerator<string[]> {
   const client = await db.connect()
   let held = true
   const release = (close: boolean) => {
@@ -90,7 +92,8 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
   try {
     signal.throwIfAborted()
     await client.query(inTime(BEGIN))
-    for await (const lines of linesOf(client.query(copyTo(statement)), abort)) {
+    const rows = client.query(copyTo(list.copy(values)))
+    for await (const lines of linesOf(rows, abort, list.isFiltered ? FILTER_SILENCE_MS : SILENCE_MS)) {
       yield lines
       // The pause lets other requests run between two batches.
       await turnOfTheLoop()
@@ -108,6 +111,8 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
  * and the reader.
  */
 const SILENCE_MS = 5_000
+/** The same while PostgreSQL may read many rows without finding a record: about 100 million orders. */
+const FILTER_SILENCE_MS = 60_000
 
 /** The type is cast, because pg's types lack the option `query_timeout`. */
 const IN_TIME = { query_timeout: SILENCE_MS } as object
@@ -122,14 +127,14 @@ const LINES_PER_BATCH = 250
 
 /**
  * Yields at most LINES_PER_BATCH lines at a time. Calls `onSilence`, which must close the connection, if no bytes arrive
- * for SILENCE_MS. The time that the reader takes is not included.
+ * for `silenceMs`. The time that the reader takes is not included.
  */
-async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {
+async function* linesOf(rows: Readable, onSilence: () => void, silenceMs: number): AsyncGenerator<string[]> {
   // Without a listener, the process would exit if the connection was lost after the last row but before the COPY is
   // complete.
   rows.on('error', () => undefined)
   let begun = ''
-  let silence = setTimeout(onSilence, SILENCE_MS)
+  let silence = setTimeout(onSilence, silenceMs)
   try {
     for await (const chunk of rows) {
       clearTimeout(silence)
@@ -137,7 +142,7 @@ async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<s
       const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
       begun = lines.pop() as string
       for (let i = 0; i < lines.length; i += LINES_PER_BATCH) yield lines.slice(i, i + LINES_PER_BATCH)
-      silence = setTimeout(onSilence, SILENCE_MS)
+      silence = setTimeout(onSilence, silenceMs)
     }
   } finally {
     clearTimeout(silence)
