@@ -54,15 +54,12 @@ function decodeSvg(svg: string): string | undefined {
   return jsQR(pixels, size * scale, size * scale)?.data
 }
 
-const ist = (moment: string) => encodeURIComponent(`${moment}+05:30`)
-
 describe('dynamicQR', () => {
   it('is a link under PUBLIC_URL whose PNG and SVG an independent decoder reads as the UPI link', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
     const intent = await newIntent({ note: 'Chai & 100% "x"' }, { name: 'Café Zoë' })
-    const ofQr = `&qrMedium=06&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=`
-    const link = intent.intent.replace('mode=04', 'mode=22').replace('&QRexpire=', ofQr)
-    expect(link).toContain(`${ofQr}${ist('2026-06-01T15:45:00')}`)
+    const times = '&qrMedium=06&QRts=2026-06-01T15:30:00%2B05:30&QRexpire=2026-06-01T15:45:00%2B05:30'
+    const link = intent.intent.replace('mode=04', 'mode=22').replace(/&QRexpire=.*/, times)
     const path = intent.dynamicQR.slice(PUBLIC_URL.length)
     const png = await get(path)
     expect([png.status, png.headers['content-type']]).toEqual([200, 'image/png'])
@@ -70,6 +67,23 @@ describe('dynamicQR', () => {
     const svg = await get(path.replace(/png$/, 'svg'))
     expect([svg.status, svg.headers['content-type']]).toEqual([200, 'image/svg+xml'])
     expect(decodeSvg(svg.text)).toBe(link)
+  })
+
+  it('omits a note of more than 20 characters, which the links keep', async () => {
+    const short = await newIntent({ note: 'Order 1001, table 12' })
+    expect(decodePng((await get(`/pay/${short.orderId}/qr.png`)).bytes)).toContain('&tn=Order%201001,%20table%2012&')
+    const long = await newIntent({ note: 'Order 1001, table 123' })
+    expect(decodePng((await get(`/pay/${long.orderId}/qr.png`)).bytes)).not.toContain('tn=')
+    expect(new URL(long.intent).searchParams.get('tn')).toBe('Order 1001, table 123')
+  })
+
+  it('escapes only what a query requires, and the separators, so that no name adds or changes a parameter', async () => {
+    const name = `A&pa=x@y#+%41;B?/:,$!'()*~ é`
+    const { orderId } = await newIntent({}, { name })
+    const link = decodePng((await get(`/pay/${orderId}/qr.png`)).bytes) ?? ''
+    expect(link).toContain(`&pn=A%26pa%3Dx@y%23%2B%2541%3BB?/:,$!'()*~%20%C3%A9&`)
+    const { searchParams } = new URL(link)
+    expect([searchParams.getAll('pa'), searchParams.get('pn')]).toEqual([['chaipoint@examplebank'], name])
   })
 
   it('omits a non-ASCII note, so that the modules stay large enough to scan', async () => {

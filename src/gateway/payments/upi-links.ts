@@ -4,6 +4,8 @@ import type { Intent } from './intent.ts'
 
 /** Largest number of characters that UPI apps show from `tn`, the note in a link. */
 const NOTE_LIMIT = 50
+/** Largest number of characters of a note in a QR code of the service's own link. */
+const QR_NOTE_LIMIT = 20
 
 /** The data from which a UPI link is built. */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink' | 'expiresAt'>
@@ -24,7 +26,8 @@ const [LINK_MODE, QR_MODE] = ['04', '22']
  */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
-  return `${upiQuery(payment, LINK_MODE, transactionNote(payment.note))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+  const query = upiQuery(payment, { mode: LINK_MODE, note: transactionNote(payment.note), encode })
+  return `${query}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
 }
 
 /** Returns links with the same query. The link `intent` opens any UPI app; each other link opens one wallet. */
@@ -48,19 +51,23 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * Returns the link inside the QR code: the acquirer's link, or the service's own link. The service's link contains the
- * note only if the note is ASCII: with 50 percent-encoded characters of Devanagari, the QR code has 93 modules a side
- * instead of 61, and many cameras cannot read such small modules from a screen.
+ * Returns the link inside the QR code: the acquirer's link, or the service's own link. The service's link is as short as
+ * possible, because many cameras cannot read small modules from a screen: it contains only short notes in ASCII (50
+ * percent-encoded characters of Devanagari enlarge the QR code from 57 to 93 modules a side), and escapes only what a
+ * query requires.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
   const note = transactionNote(payment.note)
-  const query = upiQuery(payment, QR_MODE, isAscii(note) ? note : undefined)
-  const times = `QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+  const short = note.length <= QR_NOTE_LIMIT && isAscii(note) ? note : undefined
+  const query = upiQuery(payment, { mode: QR_MODE, note: short, encode: encodeShort })
+  const times = `QRts=${encodeShort(toIstIso(payment.createdAt))}&QRexpire=${encodeShort(toIstIso(payment.expiresAt))}`
   return `${UPI_PREFIX}${query}&qrMedium=06&${times}`
 }
 
-function upiQuery({ orderId, amount, payee }: Payment, mode: string, note: string | undefined) {
+type QueryForm = { mode: string; note: string | undefined; encode: (value: string) => string }
+
+function upiQuery({ orderId, amount, payee }: Payment, { mode, note, encode }: QueryForm) {
   // The @ of the payee's UPI address stays literal, because some apps do not decode %40.
   const pa = encode(payee.vpa).replace('%40', '@')
   const tn = note === undefined ? '' : `&tn=${encode(note)}`
@@ -76,6 +83,12 @@ const isAscii = (text: string) => /^[ -~]*$/.test(text)
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 }
+
+/**
+ * Percent-encodes the characters of a value that RFC 3986, section 3.4, does not allow in a query, and `&`, `=`, `+` and
+ * `;`, which programs read as separators or as a space.
+ */
+const encodeShort = (value: string) => encodeURIComponent(value).replace(/%(?:2[4CF]|3[AF]|40)/g, decodeURIComponent)
 
 /**
  * Reduces a note to the characters that UPI apps accept: letters, digits and marks of any script, spaces and `. , - _
