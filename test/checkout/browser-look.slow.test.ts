@@ -110,7 +110,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     'en-IN': (browser: string) =>
       `This app cannot open UPI apps. Tap the three dots in a corner of the screen and open this page in ${browser} or in an external browser, or copy its address:`,
     'hi-IN': (browser: string) =>
-      `यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं को छूकर यह पेज ${browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:`,
+      `यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं पर टैप करके यह पेज ${browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:`,
   }
   const OPEN = { 'en-IN': 'Open in your browser', 'hi-IN': 'अपने ब्राउज़र में खोलें' }
 
@@ -416,13 +416,13 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     await checkout.pay(order.orderId, { UTR: '523504870405' })
     await tab.getByRole('heading', { name: '₹200 paid' }).waitFor(SOON)
     expect(await tab.evaluate('document.activeElement.textContent')).toBe('₹200 paid')
-    expect(await tab.title()).toBe('₹200 paid · Chai Point')
+    expect(await tab.title()).toBe('Paid · Chai Point')
     const receipt = (await tab.locator('.view').ariaSnapshot()).split('\n')
     expect(receipt.filter((line) => !line.includes('time:'))).toEqual([
       '- heading "₹200 paid" [level=2]',
       '- paragraph:',
       '  - text: to Chai Point ·',
-      '- term: Bank reference (UTR)',
+      '- term: UTR',
       '- definition:',
       '  - strong: 5235 0487 0405',
       '  - button "Copy"',

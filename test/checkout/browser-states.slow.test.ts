@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { notification, notify } from '../support/acquirer.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { browserPath, type OpenPage, useCheckout, violations } from '../support/browser.ts'
 import { CANCEL, newKey, post } from '../support/service.ts'
 import { USER_AGENTS } from '../support/user-agents.ts'
@@ -22,6 +22,7 @@ const back = (locale: keyof Languages) => ({ phone: [RETURN[locale]], desktop: [
 
 type State = {
   name: string
+  /** The headline, and the title of an unknown order's page. */
   title: Languages
   /** The visible main actions: the app tiles, the QR, or the text of the main button. */
   first: (locale: keyof Languages) => { phone: string[]; desktop: string[] }
@@ -33,7 +34,7 @@ type State = {
 const STATES: State[] = [
   {
     name: 'open',
-    title: { 'en-IN': 'Pay', 'hi-IN': 'भुगतान करें' },
+    title: { 'en-IN': '', 'hi-IN': '' },
     first: () => APPS_OR_QR,
   },
   {
@@ -43,12 +44,12 @@ const STATES: State[] = [
   },
   {
     name: 'attempt failed, tone wait, confirmed as unpaid',
-    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 की पुष्टि नहीं हुई' },
+    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 के भुगतान की पुष्टि नहीं हुई' },
     first: () => APPS_OR_QR,
   },
   {
     name: 'attempt failed, tone wait',
-    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 की पुष्टि नहीं हुई' },
+    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 के भुगतान की पुष्टि नहीं हुई' },
     first: () => NONE,
     quiet: {
       'en-IN': 'My money has not left my account: pay another way',
@@ -57,7 +58,7 @@ const STATES: State[] = [
   },
   {
     name: 'unreadable status',
-    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 की पुष्टि नहीं हुई' },
+    title: { 'en-IN': '₹200 not confirmed', 'hi-IN': '₹200 के भुगतान की पुष्टि नहीं हुई' },
     first: () => NONE,
     quiet: {
       'en-IN': 'My money has not left my account: pay another way',
@@ -66,7 +67,7 @@ const STATES: State[] = [
   },
   {
     name: 'attempt failed, tone stop',
-    title: { 'en-IN': 'Chai Point cannot receive ₹200 now', 'hi-IN': 'Chai Point को अभी ₹200 नहीं मिल सकते' },
+    title: { 'en-IN': 'Chai Point cannot receive ₹200 now', 'hi-IN': 'Chai Point को अभी ₹200 का भुगतान नहीं हो सकता' },
     first: back,
   },
   {
@@ -91,6 +92,21 @@ const STATES: State[] = [
     first: back,
   },
   {
+    name: 'paid twice',
+    title: { 'en-IN': '₹200 paid', 'hi-IN': '₹200 का भुगतान हो गया' },
+    first: back,
+  },
+  {
+    name: 'paid twice, returned',
+    title: { 'en-IN': '₹200 paid', 'hi-IN': '₹200 का भुगतान हो गया' },
+    first: back,
+  },
+  {
+    name: 'closed',
+    title: { 'en-IN': 'This payment is no longer open', 'hi-IN': 'यह भुगतान अब नहीं किया जा सकता' },
+    first: () => NONE,
+  },
+  {
     name: 'refunded',
     title: { 'en-IN': '₹200 refunded', 'hi-IN': '₹200 लौटाए गए' },
     first: back,
@@ -112,12 +128,12 @@ const STATES: State[] = [
   },
   {
     name: 'cancelled',
-    title: { 'en-IN': 'Order cancelled', 'hi-IN': 'ऑर्डर बंद हो गया' },
+    title: { 'en-IN': 'Order cancelled', 'hi-IN': 'ऑर्डर रद्द हो गया' },
     first: back,
   },
   {
     name: 'unknown',
-    title: { 'en-IN': 'Payment', 'hi-IN': 'भुगतान' },
+    title: { 'en-IN': 'There is no payment at this address', 'hi-IN': 'इस लिंक पर कोई भुगतान नहीं मिला' },
     first: () => NONE,
   },
 ]
@@ -132,6 +148,25 @@ const MAIN_ACTIONS = `(() => {
   ]
 })()`
 
+/**
+ * Layout faults: text that is cut off, targets below 48 px, text that touches the edge, and a UTR that is not beside its
+ * label and its button.
+ */
+const LAYOUT_FAULTS = `(() => {
+  const shown = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility())
+  const top = (selector, row) => { const { y, height } = row.querySelector(selector).getBoundingClientRect(); return y + height / 2 }
+  return [
+    ...shown('h1, h2, dd, dt, .site').filter((e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 4)
+      .map((e) => 'cut: ' + e.textContent),
+    ...shown('.contact, .help, .more summary, .lang').filter((e) => e.getBoundingClientRect().height < 48).map((e) => 'small: ' + e.className),
+    ...shown('h1, h2, .more summary, .contact, dd').filter((e) => e.getBoundingClientRect().x < 8).map((e) => 'at the edge: ' + e.tagName),
+    ...shown('.utr').map((e) => e.closest('dl > div')).filter((row) => {
+      const tops = ['dt', '.utr', ...(row.querySelector('.copy').checkVisibility() ? ['.copy'] : [])].map((s) => top(s, row))
+      return Math.max(...tops) - Math.min(...tops) > 4
+    }).map(() => 'UTR on two lines'),
+  ]
+})()`
+
 const widthOf = (tab: OpenPage) => tab.evaluate('document.documentElement.scrollWidth')
 
 describe.runIf(browserPath)('each state of the pay page', () => {
@@ -140,6 +175,7 @@ describe.runIf(browserPath)('each state of the pay page', () => {
 
   beforeAll(async () => {
     const { app, db, clock } = checkout.service
+    await db.query("update merchants set brand_support = 'care@chaipoint.example'")
     const fail = async (reason: string) => {
       const { orderId, payment_url } = await checkout.newOrder()
       await checkout.pay(orderId, { status: 'FAIL', reason })
@@ -173,6 +209,27 @@ describe.runIf(browserPath)('each state of the pay page', () => {
     expect((await notify(checkout.service, report)).status).toBe(409)
     const refunded = await checkout.newPaidOrder(1)
     addresses.set('paid, with a refund', refunded.order.payment_url)
+    const second = async () => {
+      const order = await checkout.newOrder()
+      for (const UTR of [newUtr(), newUtr()]) await notify(checkout.service, notification(order.orderId, { UTR }))
+      return order
+    }
+    addresses.set('paid twice', (await second()).payment_url)
+    const returned = await second()
+    await db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by,
+                            created_at, status, reference, ended_at)
+       select mid, 'R', repeat('9', 32), order_id, utr, amount_paise, '', acquirer, 'asha', $2, 'SUCCESS', '195932211699', $2
+         from payments where order_id = $1 and kind = 'second'`,
+      [returned.orderId, clock.now()],
+    )
+    addresses.set('paid twice, returned', returned.payment_url)
+    const closed = await checkout.newOrder({}, { name: 'Chai Point' })
+    await db.query(
+      'update merchants set disabled_at = $2 where mid = (select mid from payment_intents where order_id = $1)',
+      [closed.orderId, clock.now()],
+    )
+    addresses.set('closed', closed.payment_url)
     const whole = await checkout.newPaidOrder(20)
     await db.query(`update refunds set status = 'SUCCESS', ended_at = $2 where mid = $1`, [whole.mid, clock.now()])
     addresses.set('refunded', whole.order.payment_url)
@@ -191,24 +248,36 @@ describe.runIf(browserPath)('each state of the pay page', () => {
   )
 
   it.each(rows)('$name, on a $device, $locale: main action, axe, widths', async ({ state, device, locale }) => {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const tab = await checkout.openTab({ ...DEVICES[device], locale, colorScheme, reducedMotion: 'reduce' })
+    for (const [colorScheme, javaScriptEnabled] of [
+      ['light', true],
+      ['dark', true],
+      ['dark', false],
+    ] as const) {
+      const options = { ...DEVICES[device], locale, colorScheme, javaScriptEnabled }
+      const tab = await checkout.openTab({ ...options, reducedMotion: 'reduce' })
       await tab.goto(addresses.get(state.name) as string)
-      expect(await tab.title()).toBe(
-        state.name === 'unknown' ? state.title[locale] : `${state.title[locale]} · Chai Point`,
-      )
+      const isUnknown = state.name === 'unknown'
+      // A share sheet shows the title, so it contains no amount.
+      expect(await tab.title()).toMatch(isUnknown ? /^(Payment|भुगतान)$/ : /^[^₹]+ · Chai Point$/)
+      const headline = tab.getByRole('heading', { name: state.title[locale], exact: true })
+      if (state.title[locale] !== '') expect(await headline.isVisible()).toBe(true)
       expect(await tab.evaluate(MAIN_ACTIONS)).toEqual(state.first(locale)[device])
       if (state.quiet) expect(await tab.getByRole('link', { name: state.quiet[locale] }).isVisible()).toBe(true)
-      expect(await violations(tab)).toEqual([])
+      // axe needs JavaScript.
+      if (javaScriptEnabled) expect(await violations(tab)).toEqual([])
       expect(await tab.evaluate('document.getAnimations().length')).toBe(0)
       for (const width of [320, 640, DEVICES[device].viewport.width]) {
         await tab.setViewportSize({ width, height: 640 })
         expect(await widthOf(tab)).toBe(width)
       }
+      if (device === 'phone') expect(await tab.evaluate(LAYOUT_FAULTS)).toEqual([])
       await tab.evaluate("document.documentElement.style.fontSize = '200%'")
       await tab.setViewportSize({ width: 360, height: 640 })
       expect(await widthOf(tab)).toBe(360)
-      if (state.name === 'unknown') tab.faults.length = 0
+      const cutOff = ((await tab.evaluate(LAYOUT_FAULTS)) as string[]).filter((fault) => fault.startsWith('cut'))
+      expect(cutOff).toEqual([])
+      // Browsers log responses with the status 404 and 410 as errors.
+      if (isUnknown || state.name === 'closed') tab.faults.length = 0
     }
   })
 })

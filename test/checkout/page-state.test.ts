@@ -14,6 +14,7 @@ const NEW: Facts = {
   isUnreadable: false,
   failureReason: null,
   attemptedAt: null,
+  merchantDisabled: false,
   mismatch: null,
 }
 const failedAt = (minutes: number, failureReason: FailureReason): Facts => ({

@@ -162,7 +162,7 @@ describe('the HTML and headers of the pay page', () => {
     const { text } = await get((await newOrder({ note: hostile, redirect_url: redirectUrl }, hostile)).page)
     const escaped = '&#34;&#39;&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#38;amp;'
     expect(text).toContain(`class="unpaid" href="https://shop.example.in/thanks?q=${escaped}"`)
-    expect(text).toContain(`<h1 class="cut"><bdi>${escaped}</bdi></h1>`)
+    expect(text).toContain(`<h1><bdi>${escaped}</bdi></h1>`)
     expect(text).toContain(`<meta property="og:title" content="Pay ${escaped}">`)
     expect(text).toContain(`<title>Pay · ${escaped}</title>`)
     expect(text).toContain(`<p class="about"><bdi>${escaped}</bdi></p>`)
@@ -171,9 +171,11 @@ describe('the HTML and headers of the pay page', () => {
 
   it('state the expiry without JavaScript, with the date if it is another day in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> IST')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>11:55\u00a0pm\u00a0IST</time>')
     service.clock.set('2026-03-31T18:20:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> IST')
+    expect((await get((await newOrder()).page)).text).toContain(
+      'Pay before <time>1 Apr 2026, 12:05\u00a0am\u00a0IST</time>',
+    )
   })
 })
 
@@ -256,7 +258,7 @@ describe('the language of a page', () => {
       }
     }
     const names =
-      /Google Pay|PhonePe|Paytm|BHIM|CRED|Chrome|Safari|UPI|UTR|QR|https:[/.\w]+|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
+      /Google Pay|PhonePe|Paytm|BHIM|CRED|Chrome|Safari|UPI|UTR|IST|QR|https:[/.\w]+|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
     for (const page of pages) {
       // The sandbox lists the failure reasons by their interface names.
       const body = page.replace(/<(style|script|option)>.*?<\/\1>|<wbr>|<a class="lang".*?<\/a>/gs, '')
@@ -281,19 +283,19 @@ describe('the language of a page', () => {
       )
       expect(text).toContain(`content="5; url=?lang=${own}&#38;reload"`)
     }
-    expect((await get('/pay/x?lang=hi')).text).toContain('इस पते पर कोई भुगतान नहीं है')
+    expect((await get('/pay/x?lang=hi')).text).toContain('इस लिंक पर कोई भुगतान नहीं मिला')
     expect((await get(`${page}?lang=ta`)).headers['content-language']).toBe('en')
   })
 
   it('is also the browser’s language on error pages', async () => {
     const { status, headers, text } = await inHindi('/pay/x')
     expect([status, headers['content-language']]).toEqual([404, 'hi'])
-    expect(text).toContain('<h1 class="message">इस पते पर कोई भुगतान नहीं है</h1>')
+    expect(text).toContain('<h1 class="message">इस लिंक पर कोई भुगतान नहीं मिला</h1>')
     const crowded = await startService({ limits: { pools: { pages: 1 }, database: { connectTimeoutMs: 500 } } })
     const held = await crowded.pools.pages.connect()
     const unavailable = await inHindi(`/pay/${'0'.repeat(32)}`, crowded).finally(() => held.release())
     expect([unavailable.status, unavailable.headers.refresh]).toEqual([503, '5'])
-    expect(unavailable.text).toContain('सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें')
+    expect(unavailable.text).toContain('सेवा थोड़ी देर के लिए उपलब्ध नहीं है। कृपया कुछ पल बाद फिर से कोशिश करें')
   })
 
   it('is English for JSON errors below the pay page, even if the browser prefers Hindi', async () => {
@@ -321,9 +323,9 @@ describe('the page that the service sends', () => {
       { ...NOTHING, state: 'paid', first: RETURN, utr: '523504870405' },
       undefined,
     ])
-    expect(text).toContain('<title>₹200 paid · Chai Point</title>')
-    expect(text).toContain('26 Nov 2026, 1:34\u00a0pm IST')
-    expect(text).toContain('>5235 0487 0405</strong>')
+    expect(text).toContain('<title>Paid · Chai Point</title>')
+    expect(text).toContain('26 Nov 2026, 1:34\u00a0pm\u00a0IST')
+    expect(text).toContain('>5235\u00a00487\u00a00405</strong>')
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
     const qr = await get(`${page}/qr.png`)
@@ -348,15 +350,104 @@ describe('the page that the service sends', () => {
     await refund(100, 'PENDING')
     await refund(200, 'FAIL')
     expect(shown((await get(page)).text).state).toBe('paid')
-    expect(await rows()).toEqual(['₹1 on its way', '₹199 on 27 Nov 2026 · UTR 1959 3221 1633'])
+    expect(await rows()).toEqual(['₹1 on its way', '₹199 on 27 Nov 2026 · UTR 1959\u00a03221\u00a01633'])
     await refund(100, 'SUCCESS')
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
       { ...NOTHING, state: 'refunded', first: RETURN, utr: '523504870407' },
       undefined,
     ])
-    expect(text).toContain('<title>₹200 refunded · Chai Point</title>')
+    expect(text).toContain('<title>Refunded · Chai Point</title>')
     expect(text).toContain('The full amount was refunded to the account that paid.')
+  })
+
+  it('lists each second payment on the receipt, with its refund', async () => {
+    const { page, orderId } = await newOrder()
+    for (const UTR of ['523504870411', '523504870412', '523504870413']) {
+      await notify(service, notification(orderId, { UTR }))
+    }
+    await notify(service, notification(orderId, { UTR: '523504870414', amount: 201 }))
+    const notes = async () =>
+      [...(await get(page)).text.matchAll(/<div class="note(?: warn)?">(.*?)<\/div>/g)].map(([, note = '']) =>
+        note
+          .replace(/<\/p><p>/g, ' | ')
+          .replace(/<[^>]*>/g, '')
+          .replaceAll('\u00a0', ' '),
+      )
+    const paidTwice = (payment: string) => `You paid twice: ${payment}. Contact Chai Point for the second payment.`
+    const [second, third, other] = [
+      '₹200 (UTR 5235 0487 0412)',
+      '₹200 (UTR 5235 0487 0413)',
+      '₹201 (UTR 5235 0487 0414)',
+    ]
+    expect(shown((await get(page)).text)).toMatchObject({ state: 'paid', utr: '523504870411' })
+    expect(await notes()).toEqual([paidTwice(second), paidTwice(third), paidTwice(other)])
+
+    const { rows } = await service.db.query<{ mid: string }>('select mid from payment_intents where order_id = $1', [
+      orderId,
+    ])
+    const refund = (id: string, { utr, paise, status = 'PENDING' }: { utr: string; paise: number; status?: string }) =>
+      service.db.query(
+        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status, ended_at)
+         values ($1, $2, $2, $3, $4, $5, '', 'direct', 'merchant', $6::timestamptz, $7::text, case when $7 <> 'PENDING' then $6 end)`,
+        [rows[0]?.mid, id, orderId, utr, paise, service.clock.now(), status],
+      )
+    await refund('2'.repeat(32), { utr: '523504870412', paise: 20_000 })
+    await refund('3'.repeat(32), { utr: '523504870413', paise: 5_000, status: 'FAIL' })
+    await refund('4'.repeat(32), { utr: '523504870413', paise: 15_000 })
+    const partly = paidTwice(third)
+    expect(await notes()).toEqual([
+      '₹200 (UTR 5235 0487 0412) is being returned.',
+      `${partly} | ₹150 (UTR 5235 0487 0413) is being returned.`,
+      paidTwice(other),
+    ])
+    await service.db.query(
+      `update refunds set status = 'SUCCESS', ended_at = '2026-11-27 09:00:00Z',
+                          reference = case when amount_paise = 20000 then '195932211699' else '' end
+        where order_id = $1 and status = 'PENDING'`,
+      [orderId],
+    )
+    expect(await notes()).toEqual([
+      '₹200 returned on 27 Nov 2026, reference 1959 3221 1699.',
+      `${partly} | ₹150 returned on 27 Nov 2026.`,
+      paidTwice(other),
+    ])
+    expect((await get(page)).text).not.toContain('<dt>Refund</dt>')
+  })
+
+  it('says once what to do when money has left the account, and names the contact first where a new order would fail too', async () => {
+    const lastsOf = async (reason: string) => {
+      const { page, orderId } = await newOrder()
+      await fail(orderId, reason)
+      service.clock.advance(60 * 60)
+      return (await get(page)).text
+    }
+    const inTransit = await lastsOf('bank_unavailable')
+    expect(inTransit.match(/money has left your account/g)).toHaveLength(1)
+    expect(inTransit).toContain('it returns by itself within 5 days')
+    const notAllowed = await lastsOf('payee_not_allowed')
+    expect(notAllowed).toContain('Contact <bdi>Chai Point</bdi> before you place the order again.')
+    expect(notAllowed).not.toContain('To place the order again, return')
+  })
+
+  it('has no amount in its title, which a share sheet shows, in any state', async () => {
+    const orders = await Promise.all(Array.from({ length: 6 }, () => newOrder()))
+    const reports = [
+      {},
+      { status: 'FAIL', reason: 'wrong_pin' },
+      { status: 'FAIL', reason: 'bank_unavailable' },
+      { status: 'FAIL', reason: 'payee_not_allowed' },
+      { amount: 201 },
+    ]
+    for (const [at, report] of reports.entries()) {
+      await notify(service, notification(orders[at]?.orderId as string, { UTR: `52350487042${at}`, ...report }))
+    }
+    const titles = async () =>
+      Promise.all(orders.map(async ({ page }) => /<title>(.*) · Chai Point<\/title>/.exec((await get(page)).text)?.[1]))
+    const [notYet, mismatch] = ['Not paid yet', 'Another amount received']
+    expect(await titles()).toEqual(['Paid', notYet, 'Payment not confirmed', 'Payment not possible', mismatch, 'Pay'])
+    service.clock.advance(60 * 60)
+    expect(await titles()).toEqual(['Paid', 'Not paid', 'Not paid', 'Not paid', mismatch, 'Not paid in time'])
   })
 
   const fail = (orderId: string, reason: string, status = 'FAIL') =>
@@ -419,7 +510,7 @@ describe('the page that the service sends', () => {
     const { text } = await get(page)
     expect(shown(text)).toMatchObject({ state: 'failed', first: RETURN })
     expect(text).toContain('do not pay again')
-    expect(text).not.toContain('To order again')
+    expect(text).not.toContain('To place the order again')
   })
 
   it('shows the bank’s reference on the receipt once it is known', async () => {
@@ -492,7 +583,7 @@ describe('the page that the service sends', () => {
       { ...NOTHING, state: end, first: RETURN, attempt: status && 'The UPI PIN was incorrect.' },
       undefined,
     ])
-    expect(text).toContain('To order again, return to <bdi>Chai Point</bdi>.')
+    expect(text).toContain('To place the order again, return to <bdi>Chai Point</bdi>.')
     expect(text).toContain('note the reference number (UTR)')
   })
 
@@ -502,7 +593,7 @@ describe('the page that the service sends', () => {
     expect(status).toBe(200)
     const { text } = await get(page)
     expect(shown(text)).toEqual({ ...NOTHING, state: 'cancelled', first: RETURN })
-    expect(text).toContain('To order again, return to <bdi>Chai Point</bdi>.')
+    expect(text).toContain('To place the order again, return to <bdi>Chai Point</bdi>.')
     expect(text).toContain('note the reference number (UTR)')
   })
 
@@ -561,6 +652,56 @@ describe('the merchant’s brand', () => {
   })
 })
 
+describe('the pages of a disabled merchant', () => {
+  const disable = (mid: string) => createMerchants(service.db).disable(mid, service.clock.now())
+  const BRAND = "update merchants set brand_support = 'care@chaipoint.example' where mid = $1"
+  const CONTACT = '<a class="contact" href="mailto:care@chaipoint.example">'
+
+  it('stay the receipt of a paid order, with UTR and contact', async () => {
+    const { page, orderId, mid } = await newOrder()
+    await service.db.query(BRAND, [mid])
+    await notify(service, notification(orderId, { UTR: '523504870431' }))
+    const before = await get(page)
+    await disable(mid)
+    const { status, text } = await get(page)
+    expect([status, text]).toEqual([200, before.text])
+    expect(shown(text)).toMatchObject({ state: 'paid', utr: '523504870431' })
+    expect(text).toContain(CONTACT)
+  })
+
+  it.each([
+    ['open', undefined, 0, 'closed'],
+    ['open after a failed attempt', 'bank_unavailable', 0, 'closed'],
+    ['out of time', undefined, 15 * 60, 'timeUp'],
+    ['expired', undefined, 60 * 60, 'expired'],
+    ['failed', 'wrong_pin', 60 * 60, 'failed'],
+  ])('return 410 with the state of an order that is %s, without a way to pay or to order again', async (...row) => {
+    const [, reason, seconds, state] = row
+    const { page, orderId, mid } = await newOrder()
+    await service.db.query(BRAND, [mid])
+    if (reason) await notify(service, notification(orderId, { status: 'FAIL', reason }))
+    service.clock.advance(seconds)
+    await disable(mid)
+    for (const query of ['', `?back=${service.clock.now().getTime()}`, `?again=${service.clock.now().getTime()}`]) {
+      const { status, headers, text } = await get(page + query)
+      expect([status, headers['x-error-code'], shown(text).state]).toEqual([410, 'payment_closed', state])
+      expect(shown(text).offersToPay).toBe(false)
+      expect(text).not.toMatch(/upi:|class="qr"|order again/)
+      expect(text).toContain('<a class="help" href="mailto:care@chaipoint.example">')
+      if (state !== 'timeUp') expect(text).toContain(CONTACT)
+    }
+  })
+
+  it('report a payment that arrives later to the open page, which becomes the receipt', async () => {
+    const { page, orderId, mid } = await newOrder()
+    await disable(mid)
+    const stateOf = async () => (await service.app.inject({ method: 'HEAD', url: page })).headers['x-payment-state']
+    expect(await stateOf()).toBe('closed')
+    await notify(service, notification(orderId, { UTR: '523504870432' }))
+    expect(await stateOf()).toBe('paid')
+  })
+})
+
 describe('addresses without a payment', () => {
   it.each(['0'.repeat(32), 'x', `${'0'.repeat(31)}%00`])(
     'return 404 for the unknown orderId %s, as HTML for the page and as an envelope for its other addresses',
@@ -585,13 +726,10 @@ describe('addresses without a payment', () => {
     expect([response.statusCode, response.headers['content-type']]).toEqual([status, 'text/html; charset=utf-8'])
   })
 
-  it('return 410 for page, QR and events while the merchant is disabled', async () => {
+  it('return 410 for the QR while the merchant is disabled', async () => {
     const { mid, page } = await newOrder()
     await createMerchants(service.db).disable(mid, service.clock.now())
-    const { status, text } = await get(page)
-    expect(status).toBe(410)
-    expect(text).toContain(`<h1 class="message">${GONE}</h1>`)
-    for (const part of ['qr.png', 'qr.svg', 'events']) {
+    for (const part of ['qr.png', 'qr.svg']) {
       expect(await get(`${page}/${part}`)).toMatchObject({ status: 410, body: errorResponse(410, GONE) })
     }
   })
@@ -616,7 +754,7 @@ it('the service returns 503 for pages, QRs and events while the database is unav
   const { status, headers, text } = await get(page, cutOff)
   expect(status).toBe(503)
   expect(headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'retry-after': '1', refresh: '5' })
-  expect(text).toContain('The service is briefly unavailable; try again in a moment')
+  expect(text).toContain('The service is briefly unavailable. Try again in a moment.')
 })
 
 describe('simulated payments', () => {

@@ -150,7 +150,7 @@ describe('an order with expiry_minutes of 3 days that is paid on day 2', () => {
     const page = await service.app.inject(`/pay/${data.orderId}`)
     expect(page.body).toContain(`data-state="open"`)
     expect(page.body).toContain(`data-seconds="${3 * DAY_SECONDS}"`)
-    expect(page.body).toContain('<time>2026-04-03 23:59</time>')
+    expect(page.body).toContain('<time>3 Apr 2026, 11:59\u00a0pm\u00a0IST</time>')
     expect((await service.app.inject(`/pay/${data.orderId}/qr.png`)).statusCode).toBe(200)
     expect(await statusOf(service, merchant)).toMatchObject({ txnStatus: 'PENDING' })
 

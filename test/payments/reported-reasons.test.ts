@@ -162,11 +162,11 @@ describe('failure reason on the pay page', () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'Z9' })
     expect(await page(orderId)).toContain('<p class="attempt">The account does not have enough money.')
-    expect(await page(orderId, 'hi')).toContain('<p class="attempt">खाते में पैसे कम हैं।')
+    expect(await page(orderId, 'hi')).toContain('<p class="attempt">खाते में पर्याप्त पैसे नहीं हैं।')
     const events = service.app.inject(`/pay/${orderId}/events`)
     service.clock.advance(60 * 60)
     expect((await events).payload).toMatch(/data: failed\n\n/)
-    expect(await page(orderId, 'hi')).toContain('<p class="attempt">खाते में पैसे कम हैं।</p>')
+    expect(await page(orderId, 'hi')).toContain('<p class="attempt">खाते में पर्याप्त पैसे नहीं हैं।</p>')
   })
 
   it('the sandbox’s pay page simulates a failed attempt with a chosen reason', async () => {

@@ -53,7 +53,7 @@ describe('UPI links', () => {
 describe('the link inside the QR', () => {
   it('the link inside the QR has mode 22, qrMedium 06, and its creation and expiry times in IST', () => {
     expect(upiQrLink({ ...payment, createdAt })).toBe(
-      'upi://pay?ver=01&mode=22&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=06&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30',
+      'upi://pay?ver=01&mode=22&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20(Pune)&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=06&QRts=2026-03-31T23:44:59%2B05:30&QRexpire=2026-03-31T23:59:59%2B05:30',
     )
   })
 })

@@ -231,7 +231,7 @@ describe('the logo of a pay page', () => {
     expect([changed.status, changed.bytes]).toEqual([200, SECOND.png])
   })
 
-  it('is 404 without a logo and for an unknown order, and 410 for a disabled merchant', async () => {
+  it('is 404 without a logo and for an unknown order', async () => {
     const { mid } = await addMerchant(...BRAND)
     const orderId = await newOrder(mid)
     expect(await getLogo(orderId)).toMatchObject({
@@ -242,8 +242,6 @@ describe('the logo of a pay page', () => {
       status: 404,
       body: errorResponse(404, 'There is no payment at this address'),
     })
-    await json('disable', '--mid', mid)
-    expect((await getLogo(orderId)).status).toBe(410)
   })
 
   it('is 404 if the stored logo was replaced after the order’s look-up', async () => {

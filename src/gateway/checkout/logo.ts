@@ -1,4 +1,4 @@
-import { internalError, noLogoHere, noPaymentHere, paymentClosed, unavailable } from '../../errors.ts'
+import { internalError, noLogoHere, noPaymentHere, unavailable } from '../../errors.ts'
 import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { Brand } from '../tenants/brand.ts'
@@ -22,7 +22,7 @@ export const payLogo = operation({
   summary: 'Get the merchant’s logo',
   description: 'The logo of the pay page as PNG. 404 if the merchant has none.',
   access: 'anyone',
-  errors: [noPaymentHere(), noLogoHere(), paymentClosed(), internalError(), unavailable()],
+  errors: [noPaymentHere(), noLogoHere(), internalError(), unavailable()],
   response: {
     description: 'The image.',
     type: 'image/png',

@@ -32,11 +32,12 @@ export const TONES: Record<AttemptReason, Tone> = {
  *   attempt that may have succeeded, because the acquirer's response about it was unreadable.
  * - waiting: the customer has returned from an app, and no result was reported yet.
  * - amountMismatch: a payment of another amount was received, and the operator has not resolved it.
+ * - closed: the merchant is disabled, but a payment may still be reported.
  * - timeUp: the intent has expired, but a payment may still be reported for some minutes.
  * - paid, refunded, failed, expired, cancelled: final. `refunded` means the whole amount.
  */
 export type PageState =
-  | { name: 'open' | 'waiting' | 'timeUp' | 'paid' | 'refunded' | 'expired' | 'cancelled' }
+  | { name: 'open' | 'waiting' | 'closed' | 'timeUp' | 'paid' | 'refunded' | 'expired' | 'cancelled' }
   | { name: 'attemptFailed'; reason: AttemptReason; tone: Tone; offersToPay: boolean }
   | { name: 'amountMismatch'; mismatch: NonNullable<Checkout['mismatch']> }
   | { name: 'failed'; reason: FailureReason }
@@ -59,6 +60,7 @@ export function pageState(checkout: PaymentState & { refunded?: boolean }, now: 
     if (!isOver(checkout, now)) return { name: 'timeUp' }
     return reason === undefined ? { name: 'expired' } : { name: 'failed', reason }
   }
+  if (checkout.merchantDisabled) return { name: 'closed' }
   const attempted = attemptedAt?.getTime() ?? 0
   // An attempt that was reported after the customer opened the app is the result that the customer waits for.
   if (visit.openedAppAt !== undefined && attempted < visit.openedAppAt.getTime()) return { name: 'waiting' }
@@ -84,8 +86,10 @@ export const offersToPay = (state: PageState): boolean =>
   state.name === 'open' || (state.name === 'attemptFailed' && state.offersToPay)
 
 /** Whether the order can still be paid, whatever its page offers. */
-export const isPayable = ({ status, expiresAt }: Pick<Checkout, 'status' | 'expiresAt'>, now: Date): boolean =>
-  status !== 'SUCCESS' && status !== 'CANCELLED' && now < expiresAt
+export const isPayable = (
+  { status, expiresAt, merchantDisabled }: Pick<Checkout, 'status' | 'expiresAt' | 'merchantDisabled'>,
+  now: Date,
+): boolean => status !== 'SUCCESS' && status !== 'CANCELLED' && now < expiresAt && !merchantDisabled
 
 /**
  * Text that changes whenever an open page has to be drawn again: the state's name and, after a failed attempt, its

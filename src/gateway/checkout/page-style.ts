@@ -20,7 +20,7 @@ function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/.*|\/\*.*\*\/)?\n?/gm, '')
 }
 
-const DEFAULT_COLOUR = '#3b3fd8'
+export const DEFAULT_COLOUR = '#3b3fd8'
 const HEX_COLOUR = /^#[0-9a-f]{6}$/
 
 /** The brand's colour; the default if none is set, or if the stored one is not `#rrggbb`. */
@@ -36,8 +36,10 @@ export function responseStyle(checkout: Pick<Checkout, 'brand' | 'createdAt' | '
   const { totalSeconds, leftSeconds } = secondsLeft(checkout, now)
   const bar = `animation-duration:${totalSeconds}s;animation-delay:-${totalSeconds - leftSeconds}s`
   const still = `transform:scaleX(${(leftSeconds / totalSeconds).toFixed(3)})`
-  return `:root{--brand:${colour};--on-brand:${textOn(colour)}}.bar i{${bar};${still}}`
+  return `${brandStyle(colour)}.bar i{${bar};${still}}`
 }
+
+export const brandStyle = (colour: string) => `:root{--brand:${colour};--on-brand:${textOn(colour)}}`
 
 /** Whole seconds from the order's creation to its expiry, at least 1, and from `now` to its expiry, at least 0. */
 export function secondsLeft({ createdAt, expiresAt }: Pick<Checkout, 'createdAt' | 'expiresAt'>, now: Date) {

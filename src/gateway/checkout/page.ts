@@ -6,10 +6,19 @@ import type { Checkout } from '../payments/intents.ts'
 import { helpLink, hostOf } from './contact.ts'
 import { logoAddress } from './logo.ts'
 import { isFinal, type PageState, pageState, stateKey, type Visit } from './page-state.ts'
-import { brandColour, CSS, JS, pageHeaders, responseStyle, secondsLeft } from './page-style.ts'
+import {
+  brandColour,
+  brandStyle,
+  CSS,
+  DEFAULT_COLOUR,
+  JS,
+  pageHeaders,
+  responseStyle,
+  secondsLeft,
+} from './page-style.ts'
 import { type SandboxOptions, sandboxBar } from './sandbox-bar.ts'
-import { LANGUAGE_NAMES, otherLanguage, type PageTexts, TEXTS, textsFor } from './texts.ts'
-import { attributeIf, type Drawing, details, fill, orderNumber, titleOf, viewOf } from './views.ts'
+import { LANGUAGE_NAMES, type Language, otherLanguage, type PageTexts, TEXTS, textsFor } from './texts.ts'
+import { attributeIf, type Drawing, details, fill, orderNumber, SIGNS, sign, tabTitleOf, viewOf } from './views.ts'
 
 /** Seconds after which a page without JavaScript reloads itself. A page in a final state does not reload. */
 const RELOAD_SECONDS: { [state in PageState['name']]?: number } = {
@@ -17,6 +26,7 @@ const RELOAD_SECONDS: { [state in PageState['name']]?: number } = {
   waiting: 5,
   attemptFailed: 5,
   amountMismatch: 15,
+  closed: 15,
   timeUp: 15,
 }
 
@@ -41,7 +51,7 @@ export function drawPayPage(
   const content = `${reload}; url=${queryOf({ ...own, reload: '' })}`
   const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${content}"></noscript>` : undefined
   const { totalSeconds } = secondsLeft(checkout, now)
-  const title = `${titleOf(checkout, drawing)} · ${payee.name}`
+  const title = `${tabTitleOf(drawing)} · ${payee.name}`
   // The element with role=status is outside of the view that the script replaces, because screen readers announce only
   // changes of an existing element.
   const body = html`${head(
@@ -88,8 +98,8 @@ function band(checkout: Checkout, { texts, isPhone, linkTo }: Drawing): Html {
 <div><dt>${texts.upiAddress}</dt><dd><bdi>${payee.vpa}</bdi></dd></div></dl>`
   const about = html`<div class="about"><p class="cut"><bdi>${note}</bdi></p><p class="cut number">${texts.order} ${number}</p></div>`
   return html`<header>
-<div class="merchant">${logo(checkout)}<div class="names"><h1 class="cut"><bdi>${payee.name}</bdi></h1>${website}</div>
-<a class="lang" href="${linkTo({ lang: language })}" lang="${language}" hreflang="${language}">${LANGUAGE_NAMES[language]}</a></div>
+<div class="merchant">${logo(checkout)}<div class="names"><h1><bdi>${payee.name}</bdi></h1>${website}</div>
+${languageLink(linkTo({ lang: language }), language)}</div>
 <div class="due"><p class="amount">${toIndianText(amount)}</p>${isPhone ? about : html`<p class="about"><bdi>${note}</bdi></p>`}</div>
 ${isPhone ? undefined : facts}
 </header>`
@@ -144,17 +154,27 @@ export function errorPage({ code, message }: Failure, acceptLanguage: string | u
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined, isOurs ? requestedLanguage : undefined)
   const text = isOurs ? texts[code as keyof typeof TEXTS] : message
-  const next = code === 'order_not_found' ? html`<p>${texts.notFoundNext}</p>` : undefined
-  const body = html`${head(texts, texts.payment, html`<link rel="icon" href="data:,">`)}
-<body>
-<main class="error">
-<h1 class="message">${text}</h1>
-${next}
+  const isUnknown = code === 'order_not_found'
+  const next = isUnknown ? html`<p>${texts.notFoundNext}</p>` : undefined
+  const language = otherLanguage(texts)
+  const style = brandStyle(DEFAULT_COLOUR)
+  const extra = html`<link rel="icon" href="data:,">\n<style>${trustedHtml(style)}</style>`
+  const body = html`${head(texts, texts.payment, extra)}
+<body class="desktop">
+<main>
+<header><div class="merchant"><p class="names">${texts.payment}</p>${isOurs ? languageLink(`?lang=${language}`, language) : undefined}</div></header>
+<div class="side"><div class="view"><section class="card failed">${sign(isUnknown ? '' : 'warn', SIGNS.mark)}<h1 class="message">${text}</h1>
+${next}</section></div></div>
 </main>
 </body>
 </html>
 `
-  return { headers: pageHeaders(texts), body: body.toString() }
+  return { headers: pageHeaders(texts, style), body: body.toString() }
+}
+
+/** The link to the page in its other language. */
+function languageLink(href: string, language: Language): Html {
+  return html`<a class="lang" href="${href}" lang="${language}" hreflang="${language}">${LANGUAGE_NAMES[language]}</a>`
 }
 
 function head(texts: PageTexts, title: string, extra?: Html): Html {

@@ -3,6 +3,7 @@ import { internalError, noPaymentHere, paymentClosed, unavailable } from '../../
 import type { Pools } from '../../platform/db/pool.ts'
 import { compressPage } from '../../platform/http/compression.ts'
 import { operation } from '../../platform/http/operation.ts'
+import { listSecondPayments } from '../payments/pay-page-facts.ts'
 import type { Waiting } from '../payments/status-checks.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { listRefunds } from '../refunds/store.ts'
@@ -55,7 +56,8 @@ export const payPage = operation({
       const texts = textsFor(headers['accept-language'], lang)
       const visit = { openedAppAt: back, unpaidAttemptAt: again }
       const state = pageState(checkout, moment, visit)
-      const refunds = checkout.status === 'SUCCESS' ? await listRefunds(pools.pages, checkout) : []
+      const isPaid = checkout.status === 'SUCCESS'
+      const refunds = isPaid ? await listRefunds(pools.pages, checkout) : []
       const platform = platformOf(headers['user-agent'])
       const isInApp = platform !== 'unknown' && isInAppBrowser(headers['user-agent'])
       const page = drawPayPage(checkout, {
@@ -68,13 +70,16 @@ export const payPage = operation({
         platform,
         browserAddress: isInApp ? `${publicUrl}/pay/${checkout.orderId}` : undefined,
         qr: offersToPay(state) ? await drawQr('png', upiQrLink(checkout)) : undefined,
-        refunds: refunds.filter(({ utr }) => utr === checkout.utr),
+        refunds,
+        secondPayments: isPaid ? await listSecondPayments(pools.pages, checkout) : [],
         sandboxRefunds: sandbox ? refunds.filter(isInSandbox) : [],
         sandbox,
         publicUrl,
       })
       // The page's script polls this header with HEAD requests while it gets no events.
       reply.headers({ ...page.headers, 'x-payment-state': stateKey(checkout, moment) })
+      // The body is the page of the order's own state, because its customer may have paid.
+      if (checkout.merchantDisabled && !isPaid) reply.code(410).headers(paymentClosed().headers)
       return page.body
     }
   },

@@ -34,7 +34,7 @@ export const TEXTS = {
   openBrowser: { en: 'Open in your browser', hi: 'अपने ब्राउज़र में खोलें' },
   browserMenu: {
     en: 'This app cannot open UPI apps. Tap the three dots in a corner of the screen and open this page in {browser} or in an external browser, or copy its address:',
-    hi: 'यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं को छूकर यह पेज {browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:',
+    hi: 'यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं पर टैप करके यह पेज {browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:',
   },
   scanElsewhere: {
     en: 'Or scan this code with another phone, or open a screenshot of it in your UPI app.',
@@ -44,15 +44,15 @@ export const TEXTS = {
     en: 'Nothing opened? Choose another app, or show the QR code.',
     hi: 'कुछ नहीं खुला? कोई दूसरा ऐप चुनें, या QR कोड दिखाएँ।',
   },
-  payBefore: { en: 'Pay before {time} IST', hi: 'भारतीय समय के अनुसार {time} से पहले भुगतान करें' },
+  payBefore: { en: 'Pay before {time}', hi: '{time} से पहले भुगतान करें' },
   timeLeft: { en: '{time} left to pay', hi: 'भुगतान के लिए {time} बाकी' },
-  hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घं {minutes} मि बाकी' },
-  daysLeft: { en: '{days} days {hours} h left to pay', hi: 'भुगतान के लिए {days} दिन {hours} घं बाकी' },
+  hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घंटे {minutes} मिनट बाकी' },
+  daysLeft: { en: '{days} days {hours} h left to pay', hi: 'भुगतान के लिए {days} दिन {hours} घंटे बाकी' },
   pageUpdates: {
     en: 'Keep this page open. It updates by itself.',
     hi: 'यह पेज खुला रखें। यह अपने-आप अपडेट होता है।',
   },
-  hasPaid: { en: 'I have approved the payment in my app', hi: 'मैंने ऐप में भुगतान मंज़ूर कर दिया है' },
+  hasPaid: { en: 'I have approved the payment in my app', hi: 'मैंने ऐप में भुगतान कर दिया है' },
   back: { en: 'Return to {name}', hi: '{name} पर वापस जाएँ' },
   backUnpaid: { en: 'Return to {name} without paying', hi: 'भुगतान किए बिना {name} पर वापस जाएँ' },
   paidDirectly: { en: 'UPI · paid directly to the merchant', hi: 'UPI · सीधे विक्रेता को भुगतान' },
@@ -80,8 +80,8 @@ export const TEXTS = {
   // Failure reasons of the last attempt. Where money may be in transit, the text never suggests another attempt,
   // because the customer might pay twice.
   retryTitle: { en: '{amount} not paid yet', hi: '{amount} का भुगतान अभी नहीं हुआ' },
-  waitTitle: { en: '{amount} not confirmed', hi: '{amount} की पुष्टि नहीं हुई' },
-  stopTitle: { en: '{name} cannot receive {amount} now', hi: '{name} को अभी {amount} नहीं मिल सकते' },
+  waitTitle: { en: '{amount} not confirmed', hi: '{amount} के भुगतान की पुष्टि नहीं हुई' },
+  stopTitle: { en: '{name} cannot receive {amount} now', hi: '{name} को अभी {amount} का भुगतान नहीं हो सकता' },
   wrong_pin: { en: 'The UPI PIN was incorrect. Try again.', hi: 'UPI पिन ग़लत था। फिर से कोशिश करें।' },
   pin_tries_exceeded: {
     en: 'The UPI PIN was entered incorrectly too often, so UPI is locked for this account. Use another account, or reset the PIN.',
@@ -89,34 +89,34 @@ export const TEXTS = {
   },
   insufficient_funds: {
     en: 'The account does not have enough money. Use another account.',
-    hi: 'खाते में पैसे कम हैं। दूसरा खाता चुनें।',
+    hi: 'खाते में पर्याप्त पैसे नहीं हैं। दूसरा खाता चुनें।',
   },
   limit_exceeded: {
     en: 'The limit of your bank or of UPI has been reached. Use another account, or try again tomorrow.',
-    hi: 'बैंक या UPI की सीमा पूरी हो गई है। दूसरा खाता चुनें या कल कोशिश करें।',
+    hi: 'बैंक या UPI की लिमिट पूरी हो गई है। दूसरा खाता चुनें या कल फिर कोशिश करें।',
   },
-  bank_unavailable: { en: 'A bank or UPI was unavailable.', hi: 'कोई बैंक या UPI काम नहीं कर रहा था।' },
+  bank_unavailable: { en: 'A bank or UPI was unavailable.', hi: 'बैंक या UPI की सेवा उस समय बंद थी।' },
   declined_by_customer: {
     en: 'The payment was cancelled in the app. You can still pay here.',
-    hi: 'भुगतान ऐप में रद्द किया गया। आप अब भी यहीं भुगतान कर सकते हैं।',
+    hi: 'ऐप में भुगतान रद्द कर दिया गया। आप अब भी यहीं भुगतान कर सकते हैं।',
   },
   not_authorised_in_time: {
     en: 'The payment was not authorised in time.',
-    hi: 'भुगतान समय पर मंज़ूर नहीं हुआ।',
+    hi: 'भुगतान को समय रहते मंज़ूरी नहीं मिली।',
   },
   risk_declined: {
     en: 'The bank stopped the payment for security reasons, which can happen with a new phone or payee. Contact your bank, or use another account.',
-    hi: 'बैंक ने सुरक्षा के लिए भुगतान रोका, जैसे नए फ़ोन या नए प्राप्तकर्ता पर। अपने बैंक से पूछें या दूसरा खाता चुनें।',
+    hi: 'बैंक ने सुरक्षा कारणों से भुगतान रोक दिया। नए फ़ोन या नए प्राप्तकर्ता के साथ ऐसा हो सकता है। अपने बैंक से संपर्क करें या दूसरा खाता चुनें।',
   },
   account_problem: {
     en: 'This account cannot make UPI payments at the moment. Use another account, or register this one again in your app.',
     hi: 'यह खाता अभी UPI से भुगतान नहीं कर सकता। दूसरा खाता चुनें या इसे अपने ऐप में फिर से जोड़ें।',
   },
   payee_not_allowed: {
-    en: 'The merchant cannot accept payments in this way at the moment. Please contact the merchant.',
-    hi: 'विक्रेता को अभी इस तरह भुगतान नहीं किया जा सकता। कृपया विक्रेता को बताएँ।',
+    en: '{name} cannot accept payments in this way at the moment. Please contact {name}.',
+    hi: '{name} को अभी इस तरह भुगतान नहीं किया जा सकता। कृपया {name} से संपर्क करें।',
   },
-  other: { en: 'The last attempt failed.', hi: 'पिछली कोशिश पूरी नहीं हुई।' },
+  other: { en: 'The last attempt failed.', hi: 'पिछली बार भुगतान नहीं हो पाया।' },
   unconfirmed: {
     en: 'Your bank has not confirmed the payment yet.',
     hi: 'आपके बैंक ने अभी भुगतान की पुष्टि नहीं की है।',
@@ -141,20 +141,29 @@ export const TEXTS = {
   },
 
   paidTitle: { en: '{amount} paid', hi: '{amount} का भुगतान हो गया' },
-  paidAt: { en: '{time} IST', hi: '{time}, भारतीय समय' },
   paidTo: { en: 'to {name}', hi: '{name} को' },
   paidText: {
     en: 'Returning to {name} in a few seconds. Tap the page or press any key to stay.',
-    hi: 'कुछ सेकंड में आपको {name} पर वापस ले जाया जाएगा। यहीं रुकने के लिए पेज को छुएँ या कोई भी बटन दबाएँ।',
+    hi: 'कुछ सेकंड में आपको {name} पर वापस ले जाया जाएगा। यहीं रुकने के लिए स्क्रीन पर टैप करें या कोई भी की दबाएँ।',
   },
-  utr: { en: 'Bank reference (UTR)', hi: 'बैंक रेफ़रेंस (UTR)' },
+  utr: { en: 'UTR', hi: 'UTR नंबर' },
   refund: { en: 'Refund', hi: 'रिफ़ंड' },
   refundOn: { en: '{amount} on {date}', hi: '{date} को {amount}' },
   refundPending: { en: '{amount} on its way', hi: '{amount} लौटाए जा रहे हैं' },
   stay: { en: 'Stay here', hi: 'यहीं रुकें' },
   save: { en: 'Save receipt', hi: 'रसीद सहेजें' },
-  copy: { en: 'Copy', hi: 'कॉपी करें' },
+  copy: { en: 'Copy', hi: 'कॉपी' },
   copied: { en: 'Copied', hi: 'कॉपी हो गया' },
+  paidTwice: {
+    en: 'You paid twice: {payment}. Contact {name} for the second payment.',
+    hi: 'आपने दो बार भुगतान किया: {payment}। दूसरे भुगतान के लिए {name} से संपर्क करें।',
+  },
+  returning: { en: '{payment} is being returned.', hi: '{payment} लौटाए जा रहे हैं।' },
+  returned: { en: '{amount} returned on {date}.', hi: '{date} को {amount} लौटाए गए।' },
+  returnedAs: {
+    en: '{amount} returned on {date}, reference {reference}.',
+    hi: '{date} को {amount} लौटाए गए, रेफ़रेंस {reference}।',
+  },
   refundedTitle: { en: '{amount} refunded', hi: '{amount} लौटाए गए' },
   refundedText: {
     en: 'The full amount was refunded to the account that paid.',
@@ -164,14 +173,23 @@ export const TEXTS = {
   failedText: { en: 'The time to pay has ended.', hi: 'भुगतान का समय समाप्त हो गया है।' },
   expiredTitle: { en: '{amount} not paid in time', hi: '{amount} का भुगतान समय पर नहीं हुआ' },
   expiredText: { en: 'No payment was received.', hi: 'कोई भुगतान नहीं मिला है।' },
-  cancelledTitle: { en: 'Order cancelled', hi: 'ऑर्डर बंद हो गया' },
+  cancelledTitle: { en: 'Order cancelled', hi: 'ऑर्डर रद्द हो गया' },
   cancelledText: {
     en: '{name} has cancelled this order. Please do not pay.',
-    hi: '{name} ने यह ऑर्डर बंद कर दिया है। कृपया अब भुगतान न करें।',
+    hi: '{name} ने यह ऑर्डर रद्द कर दिया है। कृपया अब भुगतान न करें।',
   },
   orderAgain: {
-    en: 'To order again, return to {name}.',
+    en: 'To place the order again, return to {name}.',
     hi: 'फिर से ऑर्डर करने के लिए {name} पर वापस जाएँ।',
+  },
+  closedTitle: { en: 'This payment is no longer open', hi: 'यह भुगतान अब नहीं किया जा सकता' },
+  closedText: {
+    en: '{name} no longer accepts this payment. Please do not pay. If you have just paid, stay here: this page is still checking for your payment.',
+    hi: '{name} अब यह भुगतान स्वीकार नहीं करता। कृपया भुगतान न करें। अगर आपने अभी-अभी भुगतान किया है, तो यहीं रुकें: यह पेज आपके भुगतान की जाँच करता रहेगा।',
+  },
+  contactFirst: {
+    en: 'Contact {name} before you place the order again.',
+    hi: 'फिर से ऑर्डर करने से पहले {name} से संपर्क करें।',
   },
   timeUpTitle: { en: 'Time is up', hi: 'समय समाप्त हो गया' },
   timeUpText: {
@@ -180,27 +198,33 @@ export const TEXTS = {
   },
   // The text refers to the bank and the merchant, because the service cannot see the customer's account.
   missingMoney: {
-    en: 'If money has left your account, note the reference number (UTR) shown in your UPI app, and contact the merchant or your bank.',
-    hi: 'अगर आपके खाते से पैसे कट गए हैं, तो आपके UPI ऐप में दिख रहा रेफ़रेंस नंबर (UTR) संभालकर रखें और विक्रेता या अपने बैंक से पूछें।',
+    en: 'If money has left your account, note the reference number (UTR) shown in your UPI app, and contact {name} or your bank.',
+    hi: 'अगर आपके खाते से पैसे कट गए हैं, तो आपके UPI ऐप में दिख रहा रेफ़रेंस नंबर (UTR) संभालकर रखें और {name} या अपने बैंक से संपर्क करें।',
   },
 
+  // Titles of the page, which a share sheet shows, so they contain no amount.
+  retryTab: { en: 'Not paid yet', hi: 'अभी भुगतान नहीं हुआ' },
+  waitTab: { en: 'Payment not confirmed', hi: 'भुगतान की पुष्टि नहीं हुई' },
+  stopTab: { en: 'Payment not possible', hi: 'भुगतान नहीं हो सकता' },
+  amountMismatchTab: { en: 'Another amount received', hi: 'दूसरी रकम मिली' },
+  paidTab: { en: 'Paid', hi: 'भुगतान हो गया' },
+  refundedTab: { en: 'Refunded', hi: 'रिफ़ंड हो गया' },
+  failedTab: { en: 'Not paid', hi: 'भुगतान नहीं हो पाया' },
+  expiredTab: { en: 'Not paid in time', hi: 'समय पर भुगतान नहीं हुआ' },
+
   payment: { en: 'Payment', hi: 'भुगतान' },
-  order_not_found: { en: 'There is no payment at this address', hi: 'इस पते पर कोई भुगतान नहीं है' },
+  order_not_found: { en: 'There is no payment at this address', hi: 'इस लिंक पर कोई भुगतान नहीं मिला' },
   notFoundNext: {
-    en: 'Check the address, or open the link that the merchant sent you again. Otherwise, order again at the merchant.',
-    hi: 'पता जाँचें, या विक्रेता का भेजा हुआ लिंक फिर से खोलें। नहीं तो विक्रेता के यहाँ फिर से ऑर्डर करें।',
-  },
-  payment_closed: {
-    en: 'This payment is no longer open. Ask the merchant for a new one.',
-    hi: 'यह भुगतान अब नहीं किया जा सकता; विक्रेता से नया भुगतान लिंक माँगें',
+    en: 'Check the link, or open it again from the message or page of the merchant that sent it.',
+    hi: 'लिंक जाँचें, या उसे विक्रेता के भेजे हुए मैसेज या पेज से फिर से खोलें।',
   },
   unavailable: {
-    en: 'The service is briefly unavailable; try again in a moment',
-    hi: 'सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें',
+    en: 'The service is briefly unavailable. Try again in a moment.',
+    hi: 'सेवा थोड़ी देर के लिए उपलब्ध नहीं है। कृपया कुछ पल बाद फिर से कोशिश करें।',
   },
   internal_error: {
-    en: 'Something went wrong on our side; please try again',
-    hi: 'हमारी ओर से कुछ गड़बड़ हो गई; कृपया फिर से कोशिश करें',
+    en: 'Something went wrong on our side. Please try again.',
+    hi: 'हमारी ओर से कुछ गड़बड़ हो गई। कृपया फिर से कोशिश करें।',
   },
 
   sandbox: { en: 'Test mode', hi: 'टेस्ट मोड' },
@@ -217,7 +241,7 @@ export const TEXTS = {
   simulateTWICE: { en: 'Pay twice', hi: 'दो बार भुगतान करें' },
   simulateOTHER_AMOUNT: { en: 'Pay ₹1 more', hi: '₹1 ज़्यादा भुगतान करें' },
   simulateReturn: { en: 'Return from an app', hi: 'ऐप से लौटें' },
-  refundOf: { en: 'Refund {refund} of {amount}', hi: 'वापसी {refund}, {amount}' },
+  refundOf: { en: 'Refund {refund} of {amount}', hi: 'रिफ़ंड {refund}, {amount}' },
   refundSUCCESS: { en: 'Succeeds', hi: 'सफल हो' },
   refundFAIL: { en: 'Fails', hi: 'नाकाम हो' },
 } satisfies Record<FailureReason, Record<Language, string>> & Record<string, Record<Language, string>>
@@ -249,11 +273,25 @@ export function dateText({ language }: PageTexts, moment: Date): string {
   return `${day} ${MONTHS[language][Number(month) - 1]} ${year}`
 }
 
-/** `26 Nov 2026, 1:34 pm`, in Hindi `26 नवंबर 2026, 13:34`, in IST. */
-export function dateTimeText(texts: PageTexts, moment: Date): string {
+/** Hindi words for the times of the day, by the hour at which they begin. */
+const DAYTIMES: readonly [hour: number, name: string][] = [
+  [20, 'रात'],
+  [16, 'शाम'],
+  [12, 'दोपहर'],
+  [4, 'सुबह'],
+  [0, 'रात'],
+]
+
+/** `1:34 pm IST`, in Hindi `दोपहर 1:34 बजे (IST)`. No-break spaces keep it on one line. */
+export function clockText({ language }: PageTexts, moment: Date): string {
   const time = toIstText(moment).slice(11, 16)
   const hour = Number(time.slice(0, 2))
-  // A no-break space keeps the hour and its half of the day on one line.
-  const onClock = texts.language === 'en' ? `${hour % 12 || 12}${time.slice(2)}\u00a0${hour < 12 ? 'am' : 'pm'}` : time
-  return `${dateText(texts, moment)}, ${onClock}`
+  const onClock = `${hour % 12 || 12}${time.slice(2)}`
+  if (language === 'en') return `${onClock}\u00a0${hour < 12 ? 'am' : 'pm'}\u00a0IST`
+  const daytime = DAYTIMES.find(([from]) => hour >= from)?.[1]
+  return `${daytime}\u00a0${onClock}\u00a0बजे\u00a0(IST)`
 }
+
+/** `26 Nov 2026, 1:34 pm IST`, in Hindi `26 नवंबर 2026, दोपहर 1:34 बजे (IST)`. */
+export const dateTimeText = (texts: PageTexts, moment: Date): string =>
+  `${dateText(texts, moment)}, ${clockText(texts, moment)}`

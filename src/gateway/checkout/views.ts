@@ -1,12 +1,13 @@
 import { type Html, html } from '../../platform/html.ts'
-import { toIndianText } from '../../platform/money.ts'
-import { toIstText } from '../../platform/time.ts'
+import { type Paise, toIndianText } from '../../platform/money.ts'
+import type { FailureReason } from '../payments/failure-reasons.ts'
 import type { Checkout } from '../payments/intents.ts'
+import type { SecondPayment } from '../payments/pay-page-facts.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { contactLine } from './contact.ts'
 import { type PageState, TONES } from './page-state.ts'
-import { dateText, dateTimeText, type PageTexts } from './texts.ts'
+import { clockText, dateText, dateTimeText, type PageTexts } from './texts.ts'
 import { APPS, browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 export type Drawing = {
@@ -22,8 +23,10 @@ export type Drawing = {
   app: string | undefined
   /** The QR as PNG, if the state shows one. */
   qr: Buffer | undefined
-  /** The refunds of a paid order, oldest first. */
+  /** The refunds of all payments of a paid order, oldest first. */
   refunds: readonly Refund[]
+  /** The payments of a paid order besides its own, oldest first. */
+  secondPayments: readonly SecondPayment[]
   /** Returns the page's own address with other parameters; undefined removes one. */
   linkTo: (changes: Record<string, string | number | undefined>) => string
 }
@@ -43,6 +46,8 @@ export function viewOf(checkout: Checkout, drawing: Drawing): Html {
     case 'timeUp':
       return html`${timeUpCard(drawing)}
 ${leaveLink(checkout, drawing)}`
+    case 'closed':
+      return closedView(checkout, drawing)
     case 'paid':
     case 'refunded':
       return receipt(checkout, drawing, state.name)
@@ -54,7 +59,7 @@ ${leaveLink(checkout, drawing)}`
   }
 }
 
-/** The headline of the state, which is also the page's title. */
+/** The headline of the state. */
 export function titleOf(checkout: Checkout, { state, texts, app }: Pick<Drawing, 'state' | 'texts' | 'app'>): string {
   const amount = toIndianText(checkout.amount)
   const name = checkout.payee.name
@@ -69,6 +74,24 @@ export function titleOf(checkout: Checkout, { state, texts, app }: Pick<Drawing,
       return fillText(texts.amountMismatchTitle, { amount, received: toIndianText(state.mismatch.amount) })
     default:
       return fillText(texts[`${state.name}Title`], { amount })
+  }
+}
+
+/** The title of the page: the headline without the amount, because a share sheet shows the title. */
+export function tabTitleOf({ state, texts, app }: Pick<Drawing, 'state' | 'texts' | 'app'>): string {
+  switch (state.name) {
+    case 'open':
+      return texts.pay
+    case 'waiting':
+      return app === undefined ? texts.approve : fillText(texts.approveInApp, { app })
+    case 'attemptFailed':
+      return texts[`${state.tone}Tab`]
+    case 'closed':
+    case 'timeUp':
+    case 'cancelled':
+      return texts[`${state.name}Title`]
+    default:
+      return texts[`${state.name}Tab`]
   }
 }
 
@@ -91,7 +114,8 @@ function waysToPay(checkout: Checkout, drawing: Drawing, isAfterFailure = false)
       : html`<section class="card open"><div class="scan">${title(level, texts.scan)}${qrImage(checkout, drawing)}</div>
 ${marks()}
 <div class="touch">${title(level, texts.chooseApp)}${appTiles(checkout, drawing)}</div></section>`
-  const time = html`<time>${istTime(expiresAt, now)}</time>`
+  const isToday = dateText(texts, expiresAt) === dateText(texts, now)
+  const time = html`<time>${isToday ? clockText(texts, expiresAt) : dateTimeText(texts, expiresAt)}</time>`
   // Without JavaScript the page cannot notice that the customer has returned from an app.
   const returned = isPhone
     ? html`<noscript><a class="button" href="${linkTo({ back: now.getTime(), app: undefined })}">${texts.hasPaid}</a></noscript>`
@@ -189,7 +213,7 @@ function attemptView(checkout: Checkout, drawing: Drawing, state: Extract<PageSt
   const more = tone === 'wait' ? html`<p>${texts.doNotPayAgain}</p>` : undefined
   const tones = { retry: 'bad', wait: 'warn', stop: 'bad' }
   const contact = tone === 'stop' ? contactLine(checkout.brand) : undefined
-  const notice = html`<section class="note ${tones[tone]}">${heading(checkout, drawing)}<p class="attempt">${texts[reason]}</p>${more}${contact}</section>`
+  const notice = html`<section class="note ${tones[tone]}">${heading(checkout, drawing)}<p class="attempt">${fill(texts[reason], { name: nameOf(checkout) })}</p>${more}${contact}</section>`
   if (state.offersToPay) return html`${notice}\n${waysToPay(checkout, drawing, true)}`
   const again = checkout.attemptedAt?.getTime()
   const confirm = html`<a class="button" href="${linkTo({ again, back: undefined, app: undefined })}">${texts.payAnotherWay}</a>`
@@ -213,21 +237,33 @@ function timeUpCard({ texts }: Drawing): Html {
   return html`<section class="card timeUp">${sign('', SIGNS.clock)}<h2 tabindex="-1">${texts.timeUpTitle}</h2><p>${texts.timeUpText}</p></section>`
 }
 
+/** An order of a disabled merchant that was open: a payment may have been made before. */
+function closedView(checkout: Checkout, drawing: Drawing): Html {
+  const { texts } = drawing
+  const name = nameOf(checkout)
+  return html`<section class="card closed">${sign('', SIGNS.cross)}${heading(checkout, drawing)}
+<p>${fill(texts.closedText, { name })}</p>
+<p class="quiet">${fill(texts.missingMoney, { name })}</p>${contactLine(checkout.brand)}</section>
+${leaveLink(checkout, drawing)}`
+}
+
 function receipt(checkout: Checkout, drawing: Drawing, of: 'paid' | 'refunded'): Html {
-  const { texts, refunds } = drawing
+  const { texts, refunds, secondPayments } = drawing
   const { paidAt } = checkout
+  const refundsOf = (paid: string | null) => refunds.filter(({ utr, status }) => utr === paid && status !== 'FAIL')
   const utr = checkout.bankReference ?? checkout.utr
   const name = nameOf(checkout)
   const paid =
     paidAt === null
       ? undefined
-      : html` · <time datetime="${paidAt.toISOString()}">${fill(texts.paidAt, { time: dateTimeText(texts, paidAt) })}</time>`
+      : html` · <time datetime="${paidAt.toISOString()}">${dateTimeText(texts, paidAt)}</time>`
   const about = of === 'refunded' ? html`<p>${texts.refundedText}</p>` : undefined
   return html`<section class="card receipt ${of}">${sign('good', of === 'paid' ? SIGNS.tick : SIGNS.back)}${heading(checkout, drawing)}
 <p class="quiet">${fill(texts.paidTo, { name })}${paid}</p>${about}
 <dl>${utr === null ? undefined : utrRow(utr, texts)}
 <div><dt>${texts.order}</dt><dd><bdi>${orderNumber(checkout)}</bdi></dd></div>
-${refunds.filter(({ status }) => status !== 'FAIL').map((refund) => refundRow(refund, texts))}</dl></section>
+${refundsOf(checkout.utr).map((refund) => refundRow(refund, texts))}</dl>
+${secondPayments.map((payment) => secondPaymentNote(payment, refundsOf(payment.utr), { name, texts }))}${contactLine(checkout.brand)}</section>
 <p class="quiet leaving" hidden>${fill(texts.paidText, { name })}</p>
 ${returnButton(checkout, drawing, html`<span class="seconds" aria-hidden="true"></span>`)}
 <div class="pair"><button class="button stay" type="button" hidden>${texts.stay}</button>
@@ -241,37 +277,63 @@ function refundRow({ amount, status, endedAt, reference }: Refund, texts: PageTe
   return html`<div><dt>${texts.refund}</dt><dd>${text}${utr}</dd></div>\n`
 }
 
+/** The note of a second payment with its refunds. It asks to contact the merchant until they cover the amount. */
+function secondPaymentNote(
+  { reference, amount }: SecondPayment,
+  refunds: readonly Refund[],
+  { name, texts }: { name: Html; texts: PageTexts },
+): Html {
+  const paymentOf = (paise: Paise) => html`${toIndianText(paise)} (UTR ${groupUtr(reference)})`
+  const returned = refunds.reduce((sum, refund) => sum + refund.amount, 0)
+  const rest =
+    returned < amount ? html`<p>${fill(texts.paidTwice, { payment: paymentOf(amount), name })}</p>` : undefined
+  const lines = refunds.map(({ status, amount: paise, endedAt, reference: own }) => {
+    if (status !== 'SUCCESS' || endedAt === null)
+      return html`<p>${fill(texts.returning, { payment: paymentOf(paise) })}</p>`
+    const values = { amount: toIndianText(paise), date: dateText(texts, endedAt), reference: groupUtr(own) }
+    return html`<p>${fill(own === '' ? texts.returned : texts.returnedAs, values)}</p>`
+  })
+  return html`<div class="note${rest && ' warn'}">${rest}${lines}</div>\n`
+}
+
 const utrRow = (utr: string, texts: PageTexts): Html =>
   html`<div><dt>${texts.utr}</dt><dd><strong class="utr" data-text="${utr}">${groupUtr(utr)}</strong> ${copyButton(texts)}</dd></div>`
 
-/** A UTR of 12 digits in groups of four, which people read out; any other reference as it is. */
-const groupUtr = (utr: string) => (/^\d{12}$/.test(utr) ? utr.replace(/\d{4}(?=\d)/g, '$& ') : utr)
+/** A UTR of 12 digits in groups of four on one line, which people read out; any other reference as it is. */
+const groupUtr = (utr: string) => (/^\d{12}$/.test(utr) ? utr.replace(/\d{4}(?=\d)/g, '$&\u00a0') : utr)
+
+type DeadEnd = { name: 'expired' | 'cancelled' } | Extract<PageState, { name: 'failed' }>
 
 /** A final state without a payment: it keeps the reason and names the next step. */
-function deadEnd(
-  checkout: Checkout,
-  drawing: Drawing,
-  state: { name: 'expired' | 'cancelled' } | Extract<PageState, { name: 'failed' }>,
-): Html {
+function deadEnd(checkout: Checkout, drawing: Drawing, state: DeadEnd): Html {
   const { texts } = drawing
   const name = nameOf(checkout)
   const reason =
-    state.name === 'failed' ? html`<p class="attempt">${withoutAdvice(texts, state.reason)}</p>` : undefined
-  const isInTransit = state.name === 'failed' && TONES[state.reason] === 'wait'
-  const next = isInTransit ? texts.doNotPayAgain : fill(texts.orderAgain, { name })
+    state.name === 'failed'
+      ? html`<p class="attempt">${fill(withoutAdvice(texts, state.reason), { name })}</p>`
+      : undefined
+  const { next, money } = nextStep(checkout, texts, state)
   const signs = { failed: SIGNS.mark, expired: SIGNS.clock, cancelled: SIGNS.cross }
   return html`<section class="card ${state.name}">${sign(state.name === 'failed' ? 'bad' : '', signs[state.name])}${heading(checkout, drawing)}
-${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${next}</p>
-<p class="quiet">${texts.missingMoney}</p>${contactLine(checkout.brand)}</section>
+${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${fill(next, { name })}</p>
+${money && html`<p class="quiet">${fill(money, { name })}</p>`}${contactLine(checkout.brand)}</section>
 ${returnButton(checkout, drawing)}`
 }
 
+/** The next step, and the text for a customer whose account was debited. One text has both if money may be in transit. */
+function nextStep({ merchantDisabled }: Checkout, texts: PageTexts, state: DeadEnd) {
+  const tone = state.name === 'failed' ? TONES[state.reason] : undefined
+  if (tone === 'wait') return { next: texts.doNotPayAgain, money: undefined }
+  const again = merchantDisabled ? '' : texts.orderAgain
+  return { next: tone === 'stop' ? texts.contactFirst : again, money: texts.missingMoney }
+}
+
 /** The first sentence of a failure reason: the rest suggests another attempt, for which it is too late. */
-const withoutAdvice = (texts: PageTexts, reason: Extract<PageState, { name: 'failed' }>['reason']): string =>
+const withoutAdvice = (texts: PageTexts, reason: FailureReason): string =>
   /^.*?[.।]/.exec(texts[reason])?.[0] ?? texts[reason]
 
 /** Signs as SVG paths in a square of 24 units, drawn as lines. */
-const SIGNS = {
+export const SIGNS = {
   tick: 'M6 12.5l4 4 8-9',
   back: 'M9 7L4 12l5 5M4 12h16',
   mark: 'M12 6.5v7M12 17.5v0',
@@ -279,7 +341,7 @@ const SIGNS = {
   cross: 'M7 7l10 10M17 7L7 17',
 }
 
-const sign = (tone: string, path: string): Html =>
+export const sign = (tone: string, path: string): Html =>
   html`<svg class="sign ${tone}" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" pathLength="1"/></svg>`
 
 /** Copies the element before it. Hidden until the script shows it. */
@@ -304,9 +366,3 @@ export function fill(text: string, values: Record<string, Html | string>): Html 
 /** Like fill, for texts without markup. */
 const fillText = (text: string, values: Record<string, string>): string =>
   text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
-
-/** Formats a time as HH:MM in IST, preceded by the date unless it is today. */
-function istTime(moment: Date, now: Date): string {
-  const [day = '', time = ''] = toIstText(moment).split(' ')
-  return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`
-}

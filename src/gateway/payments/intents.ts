@@ -45,7 +45,7 @@ export type Checkout = StoredIntent & {
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
 export type PaymentState = Pick<
   Checkout,
-  'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason' | keyof PayPageFacts
+  'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason' | 'merchantDisabled' | keyof PayPageFacts
 >
 
 export function createIntents(
@@ -234,7 +234,8 @@ const FIND_CHECKOUT = prepared(
 
 const FIND_STATES = prepared(
   `select order_id as "orderId", status, utr, expires_at as "expiresAt", unreadable_at is not null as "isUnreadable",
-          ${failureReason()} as "failureReason", ${PAY_PAGE_FACTS}
+          ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled", ${PAY_PAGE_FACTS}
      from payment_intents i
+     join merchants m on m.mid = i.mid
     where order_id = any ($1)`,
 )

@@ -1,4 +1,6 @@
+import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
+import type { Intent } from './intent.ts'
 
 /** Facts that only the pay page of an order shows. */
 export type PayPageFacts = {
@@ -25,3 +27,31 @@ export const PAY_PAGE_FACTS = `
        and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
      order by e.received_at desc
      limit 1) end as mismatch`
+
+/** A payment of a paid order besides its own. `reference` is the bank's reference if it is known, otherwise the UTR. */
+export type SecondPayment = { utr: string; reference: string; amount: Paise }
+
+/**
+ * Lists the payments of a paid order besides its own, oldest first: duplicate payments, and payments of another amount
+ * that the operator has not resolved.
+ */
+export async function listSecondPayments(
+  db: Queryable,
+  { mid, orderId, utr }: Pick<Intent, 'mid' | 'orderId'> & { utr: string | null },
+): Promise<SecondPayment[]> {
+  const { rows } = await db.query<SecondPayment>(
+    `select utr, reference, amount
+       from (select p.utr, coalesce(p.bank_reference, p.utr) as reference, p.amount_paise as amount, p.received_at
+               from payments p
+              where p.mid = $1 and p.order_id = $2 and p.kind = 'second'
+             union all
+             select e.utr, e.utr, e.amount_paise, e.received_at
+               from payment_exceptions e
+              where e.mid = $1 and e.order_id = $2 and e.kind = 'amount differs' and e.status = 'SUCCESS'
+                and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)) s
+      where utr is distinct from $3
+      order by received_at, utr`,
+    [mid, orderId, utr],
+  )
+  return rows
+}

@@ -48,8 +48,8 @@ async function draw() {
   clearTimeout(redrawing)
   const response = await fetch(address()).catch(() => undefined)
   if (mine !== drawing) return
-  // After 404 and 410 the reloaded page explains why the payment is gone. A proxy's error page is not drawn.
-  if (response?.status === 404 || response?.status === 410) return location.reload()
+  // After 404 the reloaded page explains why the payment is gone. A proxy's error page is not drawn.
+  if (response?.status === 404) return location.reload()
   if (!response?.headers.get('x-payment-state')) {
     redrawing = setTimeout(draw, RELOAD_AFTER_MS)
     return
@@ -187,7 +187,7 @@ function listen() {
 // Polls the state with HEAD requests while the event stream is rejected, which may last long.
 async function pollStatus() {
   const response = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
-  if (response?.status === 404 || response?.status === 410) return location.reload()
+  if (response?.status === 404) return location.reload()
   const key = response?.headers.get('x-payment-state')
   if (key) {
     hideLost()
