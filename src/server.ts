@@ -55,10 +55,10 @@ metricsRoutes(opsApp, metrics)
 operatorIndexRoute(opsApp, config)
 operatorGuideRoutes(opsApp, config)
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))
+
 // Before the service is ready, so that the first readers do not wait for the documentation.
 for (const one of [app, opsApp]) await prepareDocs(one)
-
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))
 
 try {
   await app.listen({ host: config.host, port: config.port })

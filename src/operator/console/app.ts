@@ -200,6 +200,8 @@ async function protect(
     const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
     if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
+    // A page of an error is not the file that a failed download would have been.
+    reply.removeHeader('content-disposition')
     const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
     const body = errorText([text, ...(error instanceof CommandError ? error.details : [])])
     const refreshSeconds = status === 503 && request.method === 'GET' ? limits.today.refreshSeconds : undefined
