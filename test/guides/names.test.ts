@@ -3,6 +3,8 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { TONES } from '../../src/gateway/checkout/page-state.ts'
+import { FAILURE_REASONS } from '../../src/gateway/payments/failure-reasons.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
@@ -127,6 +129,12 @@ it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)(
     expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
   },
 )
+
+it('the merchant guide advises customers not to pay again after the reasons after which the pay page offers no payment yet', () => {
+  const rows = chapterText('merchant/failure-reasons').matchAll(/^\| `(\w+)` \|[^|]+\| Do not pay again yet\./gm)
+  const waiting = FAILURE_REASONS.filter((reason) => TONES[reason] === 'wait')
+  expect(unique(rows).sort()).toEqual([...waiting].sort())
+})
 
 it('the OpenAPI document describes every webhook event', () => {
   expect(WEBHOOKS.map(({ type }) => type)).toEqual(Object.keys(EVENTS))
