@@ -6,6 +6,7 @@ import { SETTLEMENTS } from '../../src/books/settlements/settlements.ts'
 import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { defineList } from '../../src/platform/lists/list.ts'
 import { createLists } from '../../src/platform/lists/lists.ts'
 import { testPool } from '../support/database.ts'
 import { listValues } from '../support/list-reader.ts'
@@ -48,6 +49,14 @@ const SLOWEST_BYTES_PER_SECOND = 160 * 1024
 
 /** A signal that never aborts: the reader stays connected. */
 const NEVER = new AbortController().signal
+
+const SLOW_FILTER = defineList({
+  fields: [['number', 'a']],
+  from: 'generate_series(1, 1) a',
+  where: 'true',
+  filter: 'pg_sleep(6) is not null',
+  order: 'a',
+})
 
 type Partner = { pid: string; key: Key }
 
@@ -287,6 +296,15 @@ describe('a long list in progress', () => {
     await expect(readOn()).rejects.toThrow()
     expect(lists.totalCount).toBe(0)
     proxy.close()
+    await lists.end()
+  })
+
+  it('continues a list with a filter that finds its first record after six seconds', async () => {
+    const lists = testPool(service.databaseUrl, 1)
+    const { long } = createLists({ lists })
+    const found: string[] = []
+    for await (const lines of long(SLOW_FILTER, {}, NEVER)) found.push(...lines)
+    expect(found).toEqual(['1'])
     await lists.end()
   })
 

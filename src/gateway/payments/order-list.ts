@@ -7,6 +7,7 @@ import { hasTxnStatusSql, outcomeSql } from './payment-status.ts'
 import { failureReason } from './reported-status.ts'
 
 export const TXN_STATUSES = ['PENDING', ...FINAL_STATUSES] as const
+type TxnStatus = (typeof TXN_STATUSES)[number]
 export const STATUS_RULE = `must be ${TXN_STATUSES.join(', ').replace(/, (?=\w+$)/, ' or ')}`
 
 const FROM = 'to_timestamp({from})'
@@ -30,7 +31,7 @@ const FIELDS = [
 
 const WITH_PAYMENT = 'left join payments p on p.mid = {mid} and p.utr = i.utr'
 
-const CREATED_IN_DAYS = {
+const ALL = {
   fields: FIELDS,
   from: `payment_intents i ${WITH_PAYMENT}`,
   where: `i.mid = {mid} and ${isInDays('i.created_at')}`,
@@ -38,11 +39,10 @@ const CREATED_IN_DAYS = {
 }
 
 /** The orders of a merchant that were created in a period, by the time of creation. */
-export const ORDERS = defineList(CREATED_IN_DAYS)
+export const ORDERS = defineList(ALL)
 
-// Any order of the period may be paid or failed.
-const PAID_ORDERS = defineList({ ...CREATED_IN_DAYS, filter: hasTxnStatusSql('SUCCESS', NOW) })
-const FAILED_ORDERS = defineList({ ...CREATED_IN_DAYS, filter: hasTxnStatusSql('FAIL', NOW) })
+/** Describes a list of the orders with a status, which begins before all orders of the period were read. */
+const amongAll = (txnStatus: TxnStatus) => ({ ...ALL, filter: hasTxnStatusSql(txnStatus, NOW), beginsEmpty: true })
 
 /** SQL condition: the merchant's order with this order_id was created from `from` until before `until`. */
 const isCreated = (from: string, until: string) =>
@@ -57,19 +57,16 @@ const ordersOfRows = (rows: string) => `
    cross join lateral (select ${COLUMNS} from payment_intents where mid = {mid} and order_id = r.order_id offset 0) o`
 
 /**
- * Describes a list of orders that reads only candidates for a status. The orders are sorted by orderId, which begins with
- * the time of creation. Each part is sorted too, so that PostgreSQL merges the parts without a sort.
+ * Describes a list of the orders with a status, which reads only orders that may have it. The orders are sorted by
+ * orderId, which begins with the time of creation. Each part is sorted too, so that PostgreSQL merges the parts without a
+ * sort.
  */
-const among = (...parts: string[]) => ({
+const among = (txnStatus: TxnStatus, parts: string[]) => ({
   fields: FIELDS,
   from: `(${parts.map((sql) => `(${sql} order by order_id)`).join(' union all ')}) i ${WITH_PAYMENT}`,
+  where: 'true',
+  filter: hasTxnStatusSql(txnStatus, NOW),
   order: 'i.order_id',
-})
-
-// Only an order with a rejected attempt can be rejected.
-const REJECTED_ORDERS = defineList({
-  ...among(ordersOfRows(`payment_attempts where status = 'REJECT' and ${isCreated(FROM, UNTIL)}`)),
-  where: hasTxnStatusSql('REJECT', NOW),
 })
 
 /** SQL for the time after which every open order was created, except long and unreadable orders. */
@@ -77,21 +74,26 @@ const RECENT = `${NOW} - interval '${LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUT
 const EARLIER = isCreated(FROM, `least(${UNTIL}, ${RECENT})`)
 const IS_ABANDONED = `expires_at <= ${NOW} - interval '${EXPIRY_GRACE_MINUTES} minutes'`
 
-const PENDING_ORDERS = defineList({
-  ...among(
+const PENDING_ORDERS = defineList(
+  among('PENDING', [
     `select order_id, ${COLUMNS} from payment_intents where ${isCreated(`greatest(${FROM}, ${RECENT})`, UNTIL)}`,
     `select order_id, ${COLUMNS} from payment_intents where ${EARLIER} and ${IS_LONG} and not ${IS_ABANDONED}`,
     `${ordersOfRows(`payment_exceptions where kind = 'unreadable' and ${EARLIER}`)} where ${IS_ABANDONED}`,
-  ),
-  where: hasTxnStatusSql('PENDING', NOW),
-})
+  ]),
+)
+const PAID_ORDERS = defineList(amongAll('SUCCESS'))
+const FAILED_ORDERS = defineList(amongAll('FAIL'))
+// Only an order with a rejected attempt can be rejected.
+const REJECTED_ORDERS = defineList(
+  among('REJECT', [ordersOfRows(`payment_attempts where status = 'REJECT' and ${isCreated(FROM, UNTIL)}`)]),
+)
 
 const OF_STATUS: Record<string, List> = {
   PENDING: PENDING_ORDERS,
   SUCCESS: PAID_ORDERS,
   FAIL: FAILED_ORDERS,
   REJECT: REJECTED_ORDERS,
-}
+} satisfies Record<TxnStatus, List>
 
 /** Returns the list of the orders with the `status` of `values`, or of all orders if `values` has no status. */
 export const ordersOf = ({ status = '' }: ListValues): List => OF_STATUS[status] ?? ORDERS

@@ -35,7 +35,7 @@ export async function sendList(
   await authorize()
   request.mid ??= values.mid
   const form = prefersCsv(request.headers.accept) ? csv : json
-  const begins = list.isFiltered ? sleep(limits.lists.firstRecordMs, true as const, { ref: false }) : undefined
+  const begins = list.beginsEmpty ? sleep(limits.lists.firstRecordMs, true as const, { ref: false }) : undefined
   const lines = await lists.short(list, values, limits.lists)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 

@@ -17,9 +17,11 @@ type Description = {
   where: string
   /**
    * SQL condition that few of the rows of `where` may satisfy, so that PostgreSQL may read many rows before it finds a
-   * record. A list with a filter begins before a record is found.
+   * record. PostgreSQL plans a list with a filter for the values of each request.
    */
   filter?: string
+  /** Whether the response begins although no record was found for `firstRecordMs`. */
+  beginsEmpty?: boolean
   /** SQL of the columns by which the records are sorted. One index must have these columns, after those of `where`. */
   order: string
 }
@@ -41,7 +43,7 @@ export type List = ReturnType<typeof defineList>
  * Defines a list. The SQL of the list yields lines in COPY's text format with moments in UTC. A form's `toRecord` reads
  * these lines.
  */
-export function defineList({ fields, from, where, filter = 'true', order }: Description) {
+export function defineList({ fields, from, where, filter = 'true', beginsEmpty = false, order }: Description) {
   const columns = fields.map(([, sql, holds]) => {
     // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
     if (holds === 'moment') return `${sql} at time zone 'UTC'`
@@ -60,12 +62,14 @@ export function defineList({ fields, from, where, filter = 'true', order }: Desc
   return {
     fields,
     isFiltered: filter !== 'true',
+    beginsEmpty,
 
     /** SQL that returns the lines of the records in one text, or null for a list that exceeds the limits. */
     short(values: ListValues, { shortRows, filteredRows }: ShortLimits) {
       const read = filter === 'true' ? shortRows : filteredRows
       const given: ListValues = { ...values, most: String(shortRows), read: String(read) }
-      return statement(...names.map((name) => given[name] ?? ''))
+      const { name, ...query } = statement(...names.map((name) => given[name] ?? ''))
+      return filter === 'true' ? { name, ...query } : query
     },
 
     /** SQL for all records. It contains the values, because COPY accepts no parameters. */
