@@ -127,7 +127,7 @@ describe('payments find', () => {
     const accounts = payments.map(({ orderId, acquirer }: { orderId: string; acquirer: string }) => [orderId, acquirer])
     expect(Object.fromEntries(accounts)).toEqual({ [one.orderId]: 'cashfree:acme', [other.orderId]: 'direct' })
     expect((await ops('--merchant-order-id', 'TWO-1')).stdout).toMatch(
-      new RegExp(`${one.orderId} .* PENDING +cashfree:acme `),
+      new RegExp(`${one.orderId} .* FAIL +cashfree:acme `),
     )
     expect((await ops('--order-id', one.orderId)).stdout).toMatch(/^acquirer +cashfree:acme$/m)
   })

@@ -84,7 +84,7 @@ describe('ops refunds', () => {
       await ops('payments', 'find', '--merchant-order-id', 'BIG-1'),
     ]
     const text = said.map(({ stdout }) => stdout).join('')
-    expect(text.match(/₹11,000\.50/g)).toHaveLength(6)
+    expect(text.match(/₹11,000\.50/g)).toHaveLength(10)
     expect(text).toMatch(/^amount +₹12,345\.00$/m)
     expect(text).toContain('settled: SUCCESS, UTR ROW1, ₹10,000.00, fee ₹2,000.00, tax ₹345.00')
     expect(text).not.toMatch(/\b(12345|11000|10000|2000)(\.|\b)/)

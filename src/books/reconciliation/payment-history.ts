@@ -1,5 +1,6 @@
 import { type Intent, orderIdsBegin } from '../../gateway/payments/intent.ts'
 import type { FinalStatus, ReportSource, Status } from '../../gateway/payments/outcome.ts'
+import { listSecondPayments, type SecondPayment } from '../../gateway/payments/pay-page-facts.ts'
 import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { findPayment } from '../../gateway/refunds/create-refund.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
@@ -25,6 +26,11 @@ export type PaymentHistory = Pick<
    * known.
    */
   bankReference: string | null
+  /** The payee's name when the order was created, which the customer's app shows. */
+  payeeName: string
+  merchantDisabled: boolean
+  /** The payments of a paid order besides its own. */
+  secondPayments: SecondPayment[]
   /** The part of the order's payment that can still be refunded; 0 if the order is unpaid. */
   refundable: Paise
   acquirer: string
@@ -124,9 +130,11 @@ export function createPaymentHistory(db: Database, now: Date) {
       const reported = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
       const utrs = [intent.utr, intent.bankReference, ...reported].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
+      const secondPayments = intent.status === 'SUCCESS' ? await listSecondPayments(db, intent) : []
       const payment = changes.find(({ status }) => status === 'SUCCESS')
       const settlementDueOn = payment ? await dueOn(payment) : null
-      return { ...intent, refundable, changes, exceptions, refunds, webhooks, settlements, settlementDueOn }
+      const ofPayment = { refundable, secondPayments, settlements, settlementDueOn }
+      return { ...intent, ...ofPayment, changes, exceptions, refunds, webhooks }
     },
 
     /**
@@ -148,7 +156,10 @@ export function createPaymentHistory(db: Database, now: Date) {
   }
 }
 
-type StoredIntent = Omit<PaymentHistory, 'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements'> & {
+type StoredIntent = Omit<
+  PaymentHistory,
+  'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements' | 'secondPayments'
+> & {
   paymentId: string | null
 }
 
@@ -156,8 +167,9 @@ const readIntent = query<StoredIntent, { orderId: string }>(`
   select i.mid, i.order_id, i.merchant_order_id, i.amount_paise as amount, i.note, i.status,
          i.unreadable_at is not null as is_unreadable, i.utr, p.bank_reference, p.acquirer_payment_id as payment_id, i.created_at,
          i.expires_at, coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_order_id as acquirer_id,
-         a.reference as acquirer_reference, a.status_checks as enquiries
+         a.reference as acquirer_reference, a.status_checks as enquiries, i.payee_name, m.disabled_at is not null as merchant_disabled
     from payment_intents i
+    join merchants m on m.mid = i.mid
     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
     left join payments p on p.mid = i.mid and p.utr = i.utr
    where i.order_id = :orderId`)

@@ -37,10 +37,13 @@ export const TONES: Record<AttemptReason, Tone> = {
  * - paid, refunded, failed, expired, cancelled: final. `refunded` means the whole amount.
  */
 export type PageState =
-  | { name: 'open' | 'waiting' | 'closed' | 'timeUp' | 'paid' | 'refunded' | 'expired' | 'cancelled' }
+  | { name: 'open' | 'waiting' | 'closed' | 'timeUp' | 'paid' | 'refunded' }
   | { name: 'attemptFailed'; reason: AttemptReason; tone: Tone; offersToPay: boolean }
   | { name: 'amountMismatch'; mismatch: NonNullable<Checkout['mismatch']> }
-  | { name: 'failed'; reason: FailureReason }
+  | DeadEnd
+
+/** A final state without a payment. */
+export type DeadEnd = { name: 'expired' | 'cancelled' } | { name: 'failed'; reason: FailureReason }
 
 /** What the customer has said by the links of the page. Times are those of the service's clock. */
 export type Visit = {

@@ -262,6 +262,10 @@ export function textsFor(acceptLanguage: string | undefined, requested?: unknown
   return COLUMNS.get(language) as PageTexts
 }
 
+/** Replaces each `{name}` in a text by its value. */
+export const fillText = (text: string, values: Readonly<Record<string, string>>): string =>
+  text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
+
 const MONTHS: Record<Language, readonly string[]> = {
   en: 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' '),
   hi: 'जनवरी फ़रवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर'.split(' '),

@@ -1,13 +1,13 @@
 import { type Html, html } from '../../platform/html.ts'
-import { type Paise, toIndianText } from '../../platform/money.ts'
-import type { FailureReason } from '../payments/failure-reasons.ts'
+import { toIndianText } from '../../platform/money.ts'
 import type { Checkout } from '../payments/intents.ts'
 import type { SecondPayment } from '../payments/pay-page-facts.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { contactLine } from './contact.ts'
-import { type PageState, TONES } from './page-state.ts'
-import { clockText, dateText, dateTimeText, type PageTexts } from './texts.ts'
+import { groupUtr, headlineOf, nextStep, secondPaymentLines, withoutAdvice } from './customer-text.ts'
+import type { DeadEnd, PageState } from './page-state.ts'
+import { clockText, dateText, dateTimeText, fillText, type PageTexts } from './texts.ts'
 import { APPS, browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 export type Drawing = {
@@ -52,28 +52,9 @@ ${leaveLink(checkout, drawing)}`
     case 'refunded':
       return receipt(checkout, drawing, state.name)
     case 'failed':
-      return deadEnd(checkout, drawing, state)
     case 'expired':
     case 'cancelled':
-      return deadEnd(checkout, drawing, { name: state.name })
-  }
-}
-
-/** The headline of the state. */
-export function titleOf(checkout: Checkout, { state, texts, app }: Pick<Drawing, 'state' | 'texts' | 'app'>): string {
-  const amount = toIndianText(checkout.amount)
-  const name = checkout.payee.name
-  switch (state.name) {
-    case 'open':
-      return texts.pay
-    case 'waiting':
-      return app === undefined ? texts.approve : fillText(texts.approveInApp, { app })
-    case 'attemptFailed':
-      return fillText(texts[`${state.tone}Title`], { amount, name })
-    case 'amountMismatch':
-      return fillText(texts.amountMismatchTitle, { amount, received: toIndianText(state.mismatch.amount) })
-    default:
-      return fillText(texts[`${state.name}Title`], { amount })
+      return deadEnd(checkout, drawing, state)
   }
 }
 
@@ -96,7 +77,7 @@ export function tabTitleOf({ state, texts, app }: Pick<Drawing, 'state' | 'texts
 }
 
 const heading = (checkout: Checkout, drawing: Drawing): Html =>
-  html`<h2 tabindex="-1">${titleOf(checkout, drawing)}</h2>`
+  html`<h2 tabindex="-1">${headlineOf({ amount: checkout.amount, name: checkout.payee.name }, drawing)}</h2>`
 
 /** The merchant's name within a text. */
 const nameOf = ({ payee }: Checkout): Html => html`<bdi>${payee.name}</bdi>`
@@ -277,32 +258,19 @@ function refundRow({ amount, status, endedAt, reference }: Refund, texts: PageTe
   return html`<div><dt>${texts.refund}</dt><dd>${text}${utr}</dd></div>\n`
 }
 
-/** The note of a second payment with its refunds. It asks to contact the merchant until they cover the amount. */
+/** The note of a second payment with its refunds. */
 function secondPaymentNote(
-  { reference, amount }: SecondPayment,
+  payment: SecondPayment,
   refunds: readonly Refund[],
   { name, texts }: { name: Html; texts: PageTexts },
 ): Html {
-  const paymentOf = (paise: Paise) => html`${toIndianText(paise)} (UTR ${groupUtr(reference)})`
-  const returned = refunds.reduce((sum, refund) => sum + refund.amount, 0)
-  const rest =
-    returned < amount ? html`<p>${fill(texts.paidTwice, { payment: paymentOf(amount), name })}</p>` : undefined
-  const lines = refunds.map(({ status, amount: paise, endedAt, reference: own }) => {
-    if (status !== 'SUCCESS' || endedAt === null)
-      return html`<p>${fill(texts.returning, { payment: paymentOf(paise) })}</p>`
-    const values = { amount: toIndianText(paise), date: dateText(texts, endedAt), reference: groupUtr(own) }
-    return html`<p>${fill(own === '' ? texts.returned : texts.returnedAs, values)}</p>`
-  })
-  return html`<div class="note${rest && ' warn'}">${rest}${lines}</div>\n`
+  const lines = secondPaymentLines(payment, refunds, texts)
+  const isWarning = lines.some(({ text }) => text === texts.paidTwice)
+  return html`<div class="note${isWarning ? ' warn' : ''}">${lines.map(({ text, values }) => html`<p>${fill(text, { ...values, name })}</p>`)}</div>\n`
 }
 
 const utrRow = (utr: string, texts: PageTexts): Html =>
   html`<div><dt>${texts.utr}</dt><dd><strong class="utr" data-text="${utr}">${groupUtr(utr)}</strong> ${copyButton(texts)}</dd></div>`
-
-/** A UTR of 12 digits in groups of four on one line, which people read out; any other reference as it is. */
-const groupUtr = (utr: string) => (/^\d{12}$/.test(utr) ? utr.replace(/\d{4}(?=\d)/g, '$&\u00a0') : utr)
-
-type DeadEnd = { name: 'expired' | 'cancelled' } | Extract<PageState, { name: 'failed' }>
 
 /** A final state without a payment: it keeps the reason and names the next step. */
 function deadEnd(checkout: Checkout, drawing: Drawing, state: DeadEnd): Html {
@@ -312,25 +280,13 @@ function deadEnd(checkout: Checkout, drawing: Drawing, state: DeadEnd): Html {
     state.name === 'failed'
       ? html`<p class="attempt">${fill(withoutAdvice(texts, state.reason), { name })}</p>`
       : undefined
-  const { next, money } = nextStep(checkout, texts, state)
+  const { next, money } = nextStep(state, texts, checkout.merchantDisabled)
   const signs = { failed: SIGNS.mark, expired: SIGNS.clock, cancelled: SIGNS.cross }
   return html`<section class="card ${state.name}">${sign(state.name === 'failed' ? 'bad' : '', signs[state.name])}${heading(checkout, drawing)}
 ${reason}<p>${fill(texts[`${state.name}Text`], { name })} ${fill(next, { name })}</p>
 ${money && html`<p class="quiet">${fill(money, { name })}</p>`}${contactLine(checkout.brand)}</section>
 ${returnButton(checkout, drawing)}`
 }
-
-/** The next step, and the text for a customer whose account was debited. One text has both if money may be in transit. */
-function nextStep({ merchantDisabled }: Checkout, texts: PageTexts, state: DeadEnd) {
-  const tone = state.name === 'failed' ? TONES[state.reason] : undefined
-  if (tone === 'wait') return { next: texts.doNotPayAgain, money: undefined }
-  const again = merchantDisabled ? '' : texts.orderAgain
-  return { next: tone === 'stop' ? texts.contactFirst : again, money: texts.missingMoney }
-}
-
-/** The first sentence of a failure reason: the rest suggests another attempt, for which it is too late. */
-const withoutAdvice = (texts: PageTexts, reason: FailureReason): string =>
-  /^.*?[.।]/.exec(texts[reason])?.[0] ?? texts[reason]
 
 /** Signs as SVG paths in a square of 24 units, drawn as lines. */
 export const SIGNS = {
@@ -362,7 +318,3 @@ export function fill(text: string, values: Record<string, Html | string>): Html 
   // Odd parts are names, because split also returns the text that the pattern's group matched.
   return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`
 }
-
-/** Like fill, for texts without markup. */
-const fillText = (text: string, values: Record<string, string>): string =>
-  text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')

@@ -7,7 +7,7 @@ import { FAILURE_REASONS } from './failure-reasons.ts'
 import type { PaymentStatus } from './find-payment-status.ts'
 import type { Intents } from './intents.ts'
 import { mid } from './new-payment.ts'
-import { FINAL_STATUSES, type FinalStatus, isOver, isOverSql, STATUSES, type Status } from './outcome.ts'
+import { FINAL_STATUSES, type FinalStatus, isOver, isOverSql, type Judged, STATUSES, type Status } from './outcome.ts'
 
 export const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
 export const FINAL_MESSAGES = [
@@ -107,6 +107,9 @@ export function reportPaymentStatus(
 type Outcome =
   | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
   | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
+
+/** Returns the status that checkPaymentStatus returns for an order at `now`. */
+export const txnStatusOf = (order: Judged, now: Date) => outcome(order.status, isOver(order, now)).txnStatus
 
 function outcome(status: Status, over: boolean): Outcome {
   switch (status) {

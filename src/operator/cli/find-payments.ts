@@ -6,6 +6,7 @@ import {
   type SettledPayment,
 } from '../../books/reconciliation/payment-history.ts'
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
+import { LANGUAGES } from '../../gateway/checkout/texts.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
@@ -14,6 +15,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientAmountText, type Paise } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
+import { customerTexts, orderState } from '../order-state.ts'
 import { command } from './command.ts'
 import { type Data, document, Money, type RecordData, record, type TableData, table } from './data.ts'
 import { CommandError } from './errors.ts'
@@ -108,7 +110,11 @@ function toCriteria({ utr, orderId = '', merchantOrderId, amount, on }: z.output
 export const paymentTable = (found: PaymentHistory[], now: Date) =>
   table('createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr', found, {
     empty: 'No payments found.',
-    cells: (history: PaymentHistory) => ({ ...history, amount: new Money(history.amount, true) }),
+    cells: (history: PaymentHistory) => ({
+      ...history,
+      status: orderState(history, now).status,
+      amount: new Money(history.amount, true),
+    }),
     json: (history) => toJson(history, now),
   })
 
@@ -148,6 +154,7 @@ export type ShownPayment = ReturnType<typeof toJson>
 
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
+  ...stateOf(history, now),
   ...moneyOf(history),
   exceptions: exceptionTable(history.exceptions),
   settlements: settlementTable(history.settlements, 'Settlements'),
@@ -155,6 +162,11 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   webhooks: deliveryTable(history.webhooks),
   steps: table('at, by, what', stepsOf(history, now)),
 })
+
+function stateOf(history: PaymentHistory, now: Date) {
+  const { status, state, lastAttempt } = orderState(history, now)
+  return { status, state, lastAttempt, customer: customerTexts(history, now) }
+}
 
 const deliveryTable = (deliveries: PaymentHistory['webhooks']) =>
   table('id, type, outcome, attempts, deliveredAt, dueAt, url', deliveries, {
@@ -176,8 +188,20 @@ const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 /** Formats a payment and its history. */
 function describe(history: PaymentHistory, now: Date): RecordData {
   const json = toJson(history, now)
-  const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, steps, ...fields } = json
+  const {
+    changes,
+    exceptions,
+    webhooks,
+    settlements,
+    refunds,
+    secondPayments,
+    lastAttempt,
+    customer,
+    steps,
+    ...fields
+  } = json
   const isOnlyId = history.utr !== null && history.bankReference === null
   const bankReference = isOnlyId ? REFERENCE_UNKNOWN : history.bankReference
-  return document(json, record({ ...fields, bankReference }), steps)
+  const toCustomer = LANGUAGES.map((language) => `for the customer (${language}): ${customer[language]}`).join('\n')
+  return document(json, record({ ...fields, bankReference }), toCustomer, steps)
 }

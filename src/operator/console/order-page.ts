@@ -1,5 +1,5 @@
 import type { Step } from '../../books/reconciliation/payment-steps.ts'
-import { isOver } from '../../gateway/payments/outcome.ts'
+import { LANGUAGES } from '../../gateway/checkout/texts.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianRupees } from '../../platform/money.ts'
@@ -12,13 +12,10 @@ import type { Page } from './layout.ts'
 import { changeLinks, fieldList, renderData, statusOf } from './render.ts'
 import { addressOf, type OperatorView } from './view.ts'
 
-const STATUS = { SUCCESS: 'Paid', PENDING: 'Open', FAIL: 'Failed', REJECT: 'Failed', CANCELLED: 'Cancelled' }
-
 /** Returns the page of an order, from the fields of `ops payments show`. `same` is the section with the command. */
 export async function orderPage(order: ShownPayment, view: OperatorView, same: Html): Promise<Page> {
   const { status, mid, merchantOrderId, orderId, createdAt, amount, refunded, refundsOpen, refundable } = order
   const { utr, bankReference, acquirer, acquirerId, settlementDueOn: due } = order
-  const isExpired = status !== 'SUCCESS' && status !== 'CANCELLED' && isOver(order, view.now)
   const [settled] = order.settlements.rows as Iterable<{ status: string; initiatedAt: Date }>
   const settlement = settled ? `${settled.status} ${toIstText(settled.initiatedAt)}` : due && `expected ${due}`
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
@@ -26,7 +23,9 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
   const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf('payments list', { mid })}">${mid}</a> · ${toIstTime(createdAt)}</p>
 <p class="actions">${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
 <div class="columns">
-<div>${warnings(order.exceptions, view)}</div>
+<div>${warnings(order.exceptions, view)}
+<section class="card"><h2>For the customer</h2>
+${LANGUAGES.map((language) => html`<p class="say" lang="${language}">${order.customer[language]}</p>\n`)}<p class="quiet">A click selects a text, to copy it.</p></section></div>
 <div>
 <section class="card"><h2>Money</h2>
 ${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable, settlement })}</section>
@@ -39,7 +38,8 @@ ${timeline(order.steps)}</ol></div>
 </div>
 ${await Promise.all(tables)}`
   const refunds = refunded.paise > 0 ? statusOf('', `${toIndianRupees(refunded.paise)} refunded`) : undefined
-  const beside = html`${statusOf(status, isExpired ? 'Expired' : STATUS[status])} ${refunds}`
+  const [state, ...details] = order.state.split(' · ')
+  const beside = html`${statusOf(status, state)}${details.map((detail) => html`<span class="quiet">${detail}</span>`)}${refunds}`
   return { title: toIndianRupees(amount.paise), tab: merchantOrderId, beside, body }
 }
 

@@ -45,7 +45,8 @@ main > .card { margin-top: 0.875rem; }
 .fields > div:first-child { border: 0; }
 dt, .timeline small { flex: none; }
 dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
-.card dd, .fields:not(.facts) dd { text-align: right; user-select: all; }
+.card dd, .fields:not(.facts) dd { text-align: right; }
+.card dd, .fields:not(.facts) dd, .say { user-select: all; }
 .status { padding: 0.125rem 0.5rem; border-radius: 0.375rem; background: var(--raised); font-weight: 600; }
 .status.SUCCESS { background: color-mix(in srgb, var(--good) 10%, var(--ground)); color: var(--good); }
 .status:is(.FAIL, .FAILED, .REJECT) { background: color-mix(in srgb, var(--bad) 8%, var(--ground)); color: var(--bad); }
