@@ -36,6 +36,8 @@ export type PaymentHistory = Pick<
   acquirer: string
   /** The acquirer's order id; null if the service builds the links itself. */
   acquirerId: string | null
+  /** The acquirer's id of the order's payment; null if the order is unpaid or the acquirer has no payment ids. */
+  acquirerPaymentId: string | null
   /** The `tr` in the acquirer's link; null if the service builds the links itself. */
   acquirerReference: string | null
   /** Number of status checks; null if the service builds the links itself. */
@@ -83,6 +85,7 @@ export type SettledPayment = {
   mid: string
   utr: string
   paymentUtr: string | null
+  bankReference: string
   amount: Paise
   fee: Paise | null
   tax: Paise | null
@@ -118,7 +121,8 @@ export function createPaymentHistory(db: Database, now: Date) {
     async find(orderId: string): Promise<PaymentHistory | undefined> {
       const rows = await readIntent(db, { orderId })
       if (rows[0] === undefined) return undefined
-      const { paymentId, ...found } = rows[0]
+      const [found] = rows
+      const { acquirerPaymentId: paymentId } = found
       const isReference = paymentId === null || found.utr !== utrOfId(paymentId)
       const intent = { ...found, bankReference: found.bankReference ?? (isReference ? found.utr : null) }
       const { mid } = intent
@@ -159,13 +163,11 @@ export function createPaymentHistory(db: Database, now: Date) {
 type StoredIntent = Omit<
   PaymentHistory,
   'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements' | 'secondPayments'
-> & {
-  paymentId: string | null
-}
+>
 
 const readIntent = query<StoredIntent, { orderId: string }>(`
   select i.mid, i.order_id, i.merchant_order_id, i.amount_paise as amount, i.note, i.status,
-         i.unreadable_at is not null as is_unreadable, i.utr, p.bank_reference, p.acquirer_payment_id as payment_id, i.created_at,
+         i.unreadable_at is not null as is_unreadable, i.utr, p.bank_reference, p.acquirer_payment_id, i.created_at,
          i.expires_at, coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_order_id as acquirer_id,
          a.reference as acquirer_reference, a.status_checks as enquiries, i.payee_name, m.disabled_at is not null as merchant_disabled
     from payment_intents i
@@ -197,7 +199,7 @@ const readWebhooks = query<NotifiedMerchant, { mid: string; orderId: string }>(`
    order by d.sequence, e.endpoint_id`)
 
 const readSettlements = plannedQuery<SettledPayment, { mid: string | undefined; utrs: string[] }>(`
-  select mid, utr, payment_utr, amount_paise as amount, fee_paise as fee, tax_paise as tax, status, initiated_at
+  select mid, utr, payment_utr, bank_reference_number as bank_reference, amount_paise as amount, fee_paise as fee, tax_paise as tax, status, initiated_at
     from settlements
    where upper(coalesce(payment_utr, utr)) = any (:utrs) and (:mid::text is null or mid = :mid)
    order by initiated_at, mid, utr`)

@@ -20,6 +20,7 @@ import { command } from './command.ts'
 import { type Data, document, Money, type RecordData, record, type TableData, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId, exceptionTable } from './exceptions.ts'
+import { discrepancyText, type PayoutOfOrder, payoutOfOrder, payoutText } from './payout-of-order.ts'
 
 const ORDER_ID_RULE = 'must be the service’s orderId, 32 hex digits'
 export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
@@ -73,7 +74,7 @@ export const findPaymentCommands = [
       return {
         data: document(
           { ...lists, more },
-          only && !another ? describe(only, now) : lists.payments,
+          only && !another ? describe(only, now, await payoutOfOrder(db, only, now)) : lists.payments,
           lists.exceptions,
           ...settlementParts(found, settlements),
         ),
@@ -88,7 +89,7 @@ export const findPaymentCommands = [
     console: 'read',
     async run({ orderId }, { db, now }) {
       const found = await findOrder(db, orderId, now)
-      return describe(found, now)
+      return describe(found, now, await payoutOfOrder(db, found, now))
     },
   }),
 ]
@@ -150,7 +151,7 @@ function settlementParts(found: PaymentHistory[], settlements: SettledPayment[])
 }
 
 /** The fields of an order and its history. */
-export type ShownPayment = ReturnType<typeof toJson>
+export type ShownPayment = ReturnType<typeof toJson> & { payout: PayoutOfOrder | null }
 
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
@@ -186,8 +187,8 @@ function moneyOf({ amount, utr, refunds, refundable }: PaymentHistory) {
 const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 
 /** Formats a payment and its history. */
-function describe(history: PaymentHistory, now: Date): RecordData {
-  const json = toJson(history, now)
+function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | null): RecordData {
+  const json = { ...toJson(history, now), payout }
   const {
     changes,
     exceptions,
@@ -198,10 +199,15 @@ function describe(history: PaymentHistory, now: Date): RecordData {
     lastAttempt,
     customer,
     steps,
+    payout: _,
     ...fields
   } = json
   const isOnlyId = history.utr !== null && history.bankReference === null
   const bankReference = isOnlyId ? REFERENCE_UNKNOWN : history.bankReference
+  const payoutFields = {
+    payout: payoutText(payout, history.settlementDueOn),
+    discrepancy: payout?.discrepancy ? `${payout.discrepancy.id}, ${discrepancyText(payout.discrepancy)}` : null,
+  }
   const toCustomer = LANGUAGES.map((language) => `for the customer (${language}): ${customer[language]}`).join('\n')
-  return document(json, record({ ...fields, bankReference }), toCustomer, steps)
+  return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps)
 }

@@ -6,6 +6,7 @@ import { toIndianRupees } from '../../platform/money.ts'
 import { toIstText, toIstTime } from '../../platform/time.ts'
 import { rupees, type TableData } from '../cli/data.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
+import { discrepancyText, payoutText } from '../cli/payout-of-order.ts'
 import { cellText } from '../cli/write-text.ts'
 import { ageText } from '../texts.ts'
 import type { Page } from './layout.ts'
@@ -15,9 +16,7 @@ import { addressOf, type OperatorView } from './view.ts'
 /** Returns the page of an order, from the fields of `ops payments show`. `same` is the section with the command. */
 export async function orderPage(order: ShownPayment, view: OperatorView, same: Html): Promise<Page> {
   const { status, mid, merchantOrderId, orderId, createdAt, amount, refunded, refundsOpen, refundable } = order
-  const { utr, bankReference, acquirer, acquirerId, settlementDueOn: due } = order
-  const [settled] = order.settlements.rows as Iterable<{ status: string; initiatedAt: Date }>
-  const settlement = settled ? `${settled.status} ${toIstText(settled.initiatedAt)}` : due && `expected ${due}`
+  const { utr, bankReference, acquirer, acquirerId, acquirerPaymentId } = order
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
   const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
   const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf('payments list', { mid })}">${mid}</a> · ${toIstTime(createdAt)}</p>
@@ -28,9 +27,9 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
 ${LANGUAGES.map((language) => html`<p class="say" lang="${language}">${order.customer[language]}</p>\n`)}<p class="quiet">A click selects a text, to copy it.</p></section></div>
 <div>
 <section class="card"><h2>Money</h2>
-${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable, settlement })}</section>
+${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable })}${payoutOf(order)}</section>
 <section class="card"><h2>Identifiers</h2>
-${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, acquirerId })}</section>
+${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, 'order ID at the acquirer': acquirerId, 'payment ID at the acquirer': acquirerPaymentId })}</section>
 ${same}</div>
 <div><h2>What happened</h2>
 <ol class="timeline">
@@ -41,6 +40,22 @@ ${await Promise.all(tables)}`
   const [state, ...details] = order.state.split(' · ')
   const beside = html`${statusOf(status, state)}${details.map((detail) => html`<span class="quiet">${detail}</span>`)}${refunds}`
   return { title: toIndianRupees(amount.paise), tab: merchantOrderId, beside, body }
+}
+
+/** Returns the payout that contains the payment, with links to the payout and to the open discrepancy. */
+function payoutOf({ mid, payout, settlementDueOn }: ShownPayment): Html | undefined {
+  const text = payoutText(payout, settlementDueOn)
+  if (payout === null || text === null) return undefined
+  const { bankReference, day, discrepancy } = payout
+  const to =
+    bankReference !== null
+      ? addressOf('reconcile', { payout: bankReference, mid })
+      : day && addressOf('reconcile', { from: day, to: day, mid })
+  const link = to ? html`<a href="${to}">${text}</a>` : html`${text}`
+  const found = discrepancy
+    ? html`<p class="error"><a href="${addressOf('reconcile', { from: discrepancy.day, to: discrepancy.day, mid })}">${discrepancyText(discrepancy)}</a></p>\n`
+    : undefined
+  return html`<dl class="fields"><div><dt>payout</dt><dd>${link}</dd></div></dl>\n${found}`
 }
 
 /** Returns the steps. The part of a text after its first `: ` or `, ` has a line of its own. */
