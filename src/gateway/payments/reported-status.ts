@@ -7,15 +7,14 @@ export const FAILURE_REPORTED = `(i.status = 'CANCELLED' or i.failure_reported_a
 /**
  * SQL for the reason why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is
  * SQL: a query about one merchant passes its parameter, and therefore reads only this merchant's shard. The last attempt
- * is found without a sort, because lists forbid sorts.
+ * is found without a sort, because lists forbid sorts. Attempts of the same time have one reason in every query.
  */
 export const failureReason = (mid = 'i.mid') => `
   case when i.status in ('FAIL', 'REJECT') then coalesce((
-    select t.failure_reason
+    select min(t.failure_reason)
       from payment_attempts t
      where t.mid = ${mid} and t.order_id = i.order_id
-       and t.received_at = (select max(l.received_at) from payment_attempts l where l.mid = ${mid} and l.order_id = i.order_id)
-     limit 1), 'other') end`
+       and t.received_at = (select max(l.received_at) from payment_attempts l where l.mid = ${mid} and l.order_id = i.order_id)), 'other') end`
 
 /**
  * SQL query for a stored webhook about an order's expiry, because such a webhook counts as a report to the merchant.
