@@ -140,7 +140,8 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
     .map((node) => {
       const perLoop = [node['Actual Rows'], node['Rows Removed by Filter'], node['Rows Removed by Index Recheck']]
       const rows = perLoop.reduce((sum: number, part) => sum + (part ?? 0), 0) * node['Actual Loops']
-      return { table: node['Relation Name'] as string, by: node['Index Name'] ?? node['Node Type'], rows }
+      const by = node['Index Name'] ?? node.Plans?.[0]?.['Index Name'] ?? node['Node Type']
+      return { table: node['Relation Name'] as string, by, rows }
     })
   return { reads, blocks: Math.max(...nodes.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])) }
 }
