@@ -271,8 +271,8 @@ export const LIMITS = {
     /** Number of these lists that have a filter, because each may occupy a processor of PostgreSQL without finding a row. */
     concurrentFiltered: 2,
     /**
-     * Time after which a list with a filter begins before a record is found, so that the caller does not receive 503
-     * after `response.ms`.
+     * Time after which a list of paid or of failed orders begins before a record is found, so that the caller does not
+     * receive 503 after `response.ms`.
      */
     firstRecordMs: 400,
     /** Longest time for one list, during which PostgreSQL retains every row deleted since the list began. */

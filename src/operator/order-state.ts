@@ -1,5 +1,5 @@
 import type { PaymentChange, PaymentHistory } from '../books/reconciliation/payment-history.ts'
-import { type CustomerFacts, customerText } from '../gateway/checkout/customer-text.ts'
+import { type CustomerFacts, customerText, refundsOf } from '../gateway/checkout/customer-text.ts'
 import { pageState } from '../gateway/checkout/page-state.ts'
 import { LANGUAGES, type Language, textsFor } from '../gateway/checkout/texts.ts'
 import { FAILURE_REASONS } from '../gateway/payments/failure-reasons.ts'
@@ -11,14 +11,13 @@ type Order = Pick<PaymentHistory, 'status' | 'expiresAt' | 'isUnreadable' | 'cha
 
 /**
  * Returns an order's status as checkPaymentStatus returns it, its state in words for support staff, and its last failed
- * attempt unless the order is paid. `name` is the first word of the state.
+ * attempt unless the order is paid.
  */
 export function orderState(order: Order, now: Date) {
   const status = txnStatusOf(order, now)
-  const { name, details } = describe(order, now)
   const attempt = lastAttemptOf(order)
   const lastAttempt = attempt && { status: attempt.status, reason: attempt.failureReason, at: attempt.changedAt }
-  return { status, name, state: [name, ...details].join(' · '), lastAttempt: lastAttempt ?? null }
+  return { status, state: describe(order, now).join(' · '), lastAttempt: lastAttempt ?? null }
 }
 
 const lastAttemptOf = ({ status, changes }: Order): PaymentChange | undefined =>
@@ -26,20 +25,18 @@ const lastAttemptOf = ({ status, changes }: Order): PaymentChange | undefined =>
     ? undefined
     : changes.findLast((change) => change.status === 'FAIL' || change.status === 'REJECT')
 
-function describe(order: Order, now: Date): { name: string; details: string[] } {
+/** Returns the parts of the state, of which the first is one word. */
+function describe(order: Order, now: Date): string[] {
   const { status, expiresAt, isUnreadable } = order
-  if (status === 'SUCCESS') return { name: 'Paid', details: [] }
-  if (status === 'CANCELLED') return { name: 'Cancelled', details: [] }
-  if (isUnreadable) return { name: 'Open', details: ['the acquirer’s response could not be read'] }
+  if (status === 'SUCCESS') return ['Paid']
+  if (status === 'CANCELLED') return ['Cancelled']
+  if (isUnreadable) return ['Open', 'the acquirer’s response could not be read']
   const attempt = lastAttemptOf(order)
   const failure = attempt ? [`last attempt failed: ${reasonText(attempt.failureReason)}`] : []
-  if (isAbandoned(expiresAt, now)) return { name: status === 'PENDING' ? 'Expired' : 'Failed', details: failure }
-  if (now < expiresAt) return { name: 'Open', details: [...failure, `can be paid until ${clockText(expiresAt, now)}`] }
+  if (isAbandoned(expiresAt, now)) return [status === 'PENDING' ? 'Expired' : 'Failed', ...failure]
+  if (now < expiresAt) return ['Open', ...failure, `can be paid until ${clockText(expiresAt, now)}`]
   const reportedUntil = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
-  return {
-    name: 'Expired',
-    details: [...failure, `a payment may still be reported until ${clockText(reportedUntil, now)}`],
-  }
+  return ['Expired', ...failure, `a payment may still be reported until ${clockText(reportedUntil, now)}`]
 }
 
 /** Formats a failure reason in words: `wrong_pin` becomes `wrong PIN`. */
@@ -53,18 +50,15 @@ function clockText(moment: Date, now: Date): string {
 
 /** Returns what support says to a customer about an order, in each language of the pay page. */
 export function customerTexts(history: PaymentHistory, now: Date): Record<Language, string> {
-  const { amount, payeeName: name, utr, bankReference, changes, secondPayments } = history
-  const refundsOf = (paid: string | null) => history.refunds.filter((one) => one.utr === paid && one.status !== 'FAIL')
+  const { amount, payeeName: name, utr, bankReference, changes, refunds, secondPayments } = history
   const payment = changes.find(({ status }) => status === 'SUCCESS')
   const facts: CustomerFacts = {
-    ...{
-      amount,
-      name,
-      reference: bankReference ?? utr,
-      paidAt: payment ? (payment.paidAt ?? payment.changedAt) : null,
-    },
-    refunds: refundsOf(utr),
-    secondPayments: secondPayments.map((second) => ({ payment: second, refunds: refundsOf(second.utr) })),
+    amount,
+    name,
+    reference: bankReference ?? utr,
+    paidAt: payment ? (payment.paidAt ?? payment.changedAt) : null,
+    refunds: refundsOf(refunds, utr),
+    secondPayments: secondPayments.map((second) => ({ payment: second, refunds: refundsOf(refunds, second.utr) })),
   }
   const state = pageState(stateFacts(history, facts), now)
   const texts = LANGUAGES.map((language) => [language, customerText(facts, state, textsFor(undefined, language))])

@@ -21,10 +21,9 @@ export type CustomerRefund = Pick<Refund, 'amount' | 'status' | 'endedAt' | 'ref
 
 /** What support says to a customer about an order, in the texts of the pay page: one line without markup. */
 export function customerText(facts: CustomerFacts, state: PageState, texts: PageTexts): string {
-  const { amount, name } = facts
-  const headline = `${headlineOf(facts, { state, texts, app: undefined })}${texts.language === 'en' ? '.' : '।'}`
+  const headline = sentence(headlineOf(facts, { state, texts, app: undefined }), texts)
   return [state.name === 'open' || state.name === 'waiting' ? texts.expiredText : headline, ...sentences()]
-    .map((text) => fillText(text, { name, amount: toIndianText(amount) }))
+    .map((text) => fillText(text, { name: facts.name }))
     .join(' ')
 
   function sentences(): string[] {
@@ -41,16 +40,11 @@ export function customerText(facts: CustomerFacts, state: PageState, texts: Page
       case 'attemptFailed':
         return [texts[state.reason], ...(state.tone === 'wait' ? [texts.doNotPayAgain] : [])]
       case 'amountMismatch':
-        return [texts.amountMismatchText, referenceText(state.mismatch.utr, texts)]
+        return [texts.amountMismatchText, sentence(`${texts.utr} ${groupUtr(state.mismatch.utr)}`, texts)]
       default: {
         const { next, money } = nextStep(state, texts, false)
-        const reason = state.name === 'failed' ? [withoutAdvice(texts, state.reason)] : []
-        return [
-          ...reason,
-          ...(state.name === 'failed' ? [] : [texts[`${state.name}Text`]]),
-          next,
-          ...(money ? [money] : []),
-        ]
+        const what = state.name === 'failed' ? withoutAdvice(texts, state.reason) : texts[`${state.name}Text`]
+        return [what, next, ...(money ? [money] : [])]
       }
     }
   }
@@ -58,9 +52,8 @@ export function customerText(facts: CustomerFacts, state: PageState, texts: Page
 
 function paidSentences({ paidAt, reference, refunds, secondPayments }: CustomerFacts, texts: PageTexts): string[] {
   const facts = [paidAt && dateTimeText(texts, paidAt), reference && `${texts.utr} ${groupUtr(reference)}`]
-  const stop = texts.language === 'en' ? '.' : '।'
   return [
-    `${facts.filter((fact) => fact).join(', ')}${stop}`,
+    sentence(facts.filter((fact) => fact).join(', '), texts),
     ...refunds.map((refund) => {
       const { text, values } = refundLine(refund, texts, toIndianText(refund.amount))
       return fillText(text, values)
@@ -72,10 +65,9 @@ function paidSentences({ paidAt, reference, refunds, secondPayments }: CustomerF
   ]
 }
 
-const referenceText = (utr: string, texts: PageTexts) =>
-  `${texts.utr} ${groupUtr(utr)}${texts.language === 'en' ? '.' : '।'}`
+const sentence = (text: string, { language }: PageTexts) => `${text}${language === 'en' ? '.' : '।'}`
 
-/** The headline of a state. */
+/** The headline of a state. Those of `open`, `waiting`, `closed`, `timeUp` and `cancelled` contain no amount. */
 export function headlineOf(
   { amount: paise, name }: Pick<CustomerFacts, 'amount' | 'name'>,
   { state, texts, app }: { state: PageState; texts: PageTexts; app: string | undefined },
@@ -106,6 +98,10 @@ export function nextStep(state: DeadEnd, texts: PageTexts, merchantDisabled: boo
 /** The first sentence of a failure reason: the rest suggests another attempt, for which it is too late. */
 export const withoutAdvice = (texts: PageTexts, reason: FailureReason): string =>
   /^.*?[.।]/.exec(texts[reason])?.[0] ?? texts[reason]
+
+/** The refunds of the payment `utr` that have not failed. */
+export const refundsOf = (refunds: readonly Refund[], utr: string | null) =>
+  refunds.filter((one) => one.utr === utr && one.status !== 'FAIL')
 
 type Line = { text: string; values: Record<string, string> }
 

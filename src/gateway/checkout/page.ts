@@ -51,7 +51,7 @@ export function drawPayPage(
   const content = `${reload}; url=${queryOf({ ...own, reload: '' })}`
   const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${content}"></noscript>` : undefined
   const { totalSeconds } = secondsLeft(checkout, now)
-  const title = `${tabTitleOf(drawing)} · ${payee.name}`
+  const title = `${tabTitleOf(checkout, drawing)} · ${payee.name}`
   // The element with role=status is outside of the view that the script replaces, because screen readers announce only
   // changes of an existing element.
   const body = html`${head(

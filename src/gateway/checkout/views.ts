@@ -5,7 +5,7 @@ import type { SecondPayment } from '../payments/pay-page-facts.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { contactLine } from './contact.ts'
-import { groupUtr, headlineOf, nextStep, secondPaymentLines, withoutAdvice } from './customer-text.ts'
+import { groupUtr, headlineOf, nextStep, refundsOf, secondPaymentLines, withoutAdvice } from './customer-text.ts'
 import type { DeadEnd, PageState } from './page-state.ts'
 import { clockText, dateText, dateTimeText, fillText, type PageTexts } from './texts.ts'
 import { APPS, browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
@@ -59,25 +59,26 @@ ${leaveLink(checkout, drawing)}`
 }
 
 /** The title of the page: the headline without the amount, because a share sheet shows the title. */
-export function tabTitleOf({ state, texts, app }: Pick<Drawing, 'state' | 'texts' | 'app'>): string {
+export function tabTitleOf(checkout: Checkout, drawing: Drawing): string {
+  const { state, texts } = drawing
   switch (state.name) {
-    case 'open':
-      return texts.pay
-    case 'waiting':
-      return app === undefined ? texts.approve : fillText(texts.approveInApp, { app })
     case 'attemptFailed':
       return texts[`${state.tone}Tab`]
-    case 'closed':
-    case 'timeUp':
-    case 'cancelled':
-      return texts[`${state.name}Title`]
-    default:
+    case 'amountMismatch':
+    case 'paid':
+    case 'refunded':
+    case 'failed':
+    case 'expired':
       return texts[`${state.name}Tab`]
+    default:
+      return headline(checkout, drawing)
   }
 }
 
+const headline = ({ amount, payee }: Checkout, drawing: Drawing) => headlineOf({ amount, name: payee.name }, drawing)
+
 const heading = (checkout: Checkout, drawing: Drawing): Html =>
-  html`<h2 tabindex="-1">${headlineOf({ amount: checkout.amount, name: checkout.payee.name }, drawing)}</h2>`
+  html`<h2 tabindex="-1">${headline(checkout, drawing)}</h2>`
 
 /** The merchant's name within a text. */
 const nameOf = ({ payee }: Checkout): Html => html`<bdi>${payee.name}</bdi>`
@@ -231,7 +232,6 @@ ${leaveLink(checkout, drawing)}`
 function receipt(checkout: Checkout, drawing: Drawing, of: 'paid' | 'refunded'): Html {
   const { texts, refunds, secondPayments } = drawing
   const { paidAt } = checkout
-  const refundsOf = (paid: string | null) => refunds.filter(({ utr, status }) => utr === paid && status !== 'FAIL')
   const utr = checkout.bankReference ?? checkout.utr
   const name = nameOf(checkout)
   const paid =
@@ -243,8 +243,8 @@ function receipt(checkout: Checkout, drawing: Drawing, of: 'paid' | 'refunded'):
 <p class="quiet">${fill(texts.paidTo, { name })}${paid}</p>${about}
 <dl>${utr === null ? undefined : utrRow(utr, texts)}
 <div><dt>${texts.order}</dt><dd><bdi>${orderNumber(checkout)}</bdi></dd></div>
-${refundsOf(checkout.utr).map((refund) => refundRow(refund, texts))}</dl>
-${secondPayments.map((payment) => secondPaymentNote(payment, refundsOf(payment.utr), { name, texts }))}${contactLine(checkout.brand)}</section>
+${refundsOf(refunds, checkout.utr).map((refund) => refundRow(refund, texts))}</dl>
+${secondPayments.map((payment) => secondPaymentNote(payment, refundsOf(refunds, payment.utr), { name, texts }))}${contactLine(checkout.brand)}</section>
 <p class="quiet leaving" hidden>${fill(texts.paidText, { name })}</p>
 ${returnButton(checkout, drawing, html`<span class="seconds" aria-hidden="true"></span>`)}
 <div class="pair"><button class="button stay" type="button" hidden>${texts.stay}</button>

@@ -74,7 +74,7 @@ export const findPaymentCommands = [
       return {
         data: document(
           { ...lists, more },
-          only && !another ? describe(only, now, await payoutOfOrder(db, only, now)) : lists.payments,
+          only && !another ? describeLater(db, only, now) : lists.payments,
           lists.exceptions,
           ...settlementParts(found, settlements),
         ),
@@ -155,7 +155,8 @@ export type ShownPayment = ReturnType<typeof toJson> & { payout: PayoutOfOrder |
 
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
-  ...stateOf(history, now),
+  ...orderState(history, now),
+  customer: customerTexts(history, now),
   ...moneyOf(history),
   exceptions: exceptionTable(history.exceptions),
   settlements: settlementTable(history.settlements, 'Settlements'),
@@ -163,11 +164,6 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   webhooks: deliveryTable(history.webhooks),
   steps: table('at, by, what', stepsOf(history, now)),
 })
-
-function stateOf(history: PaymentHistory, now: Date) {
-  const { status, state, lastAttempt } = orderState(history, now)
-  return { status, state, lastAttempt, customer: customerTexts(history, now) }
-}
 
 const deliveryTable = (deliveries: PaymentHistory['webhooks']) =>
   table('id, type, outcome, attempts, deliveredAt, dueAt, url', deliveries, {
@@ -185,6 +181,11 @@ function moneyOf({ amount, utr, refunds, refundable }: PaymentHistory) {
 }
 
 const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
+
+/** Formats a payment once the text output reaches it, because the search of its payout reads a ledger. */
+async function* describeLater(db: Database, history: PaymentHistory, now: Date): AsyncGenerator<Data> {
+  yield describe(history, now, await payoutOfOrder(db, history, now))
+}
 
 /** Formats a payment and its history. */
 function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | null): RecordData {

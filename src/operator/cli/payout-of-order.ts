@@ -31,13 +31,13 @@ export async function payoutOfOrder(db: Database, history: PaymentHistory, now: 
   if (payment === undefined || dueOn === null) return null
   const line = settlements.findLast((one) => one.status === 'SUCCESS' && isOf(one, history))
   const day = line ? toIstDay(line.initiatedAt) : null
-  const today = toIstDay(now)
-  const last = [day ?? dueOn, dueOn, addDays(today, -1)].sort()[0] as string
-  const days = { from: toIstDay(payment.paidAt ?? payment.changedAt), to: day ?? last }
+  const yesterday = addDays(toIstDay(now), -1)
+  const isDue = dueOn <= yesterday
+  const days = { from: toIstDay(payment.paidAt ?? payment.changedAt), to: day ?? (isDue ? dueOn : yesterday) }
   const open = days.from <= days.to ? await openDiscrepancies(db, { ...days, mid, now }) : []
   const own = open.find((one) => one.orderId === orderId)
   const isOverdue = own?.kind === 'missing settlement'
-  const isInTotal = !line && !isOverdue && dueOn < today
+  const isInTotal = !line && !isOverdue && isDue
   const paidOutOn = day ?? (isInTotal ? dueOn : null)
   const payouts = paidOutOn === null ? [] : await readPayouts(db, { from: paidOutOn, to: paidOutOn, mid, now })
   // Without a line, only the sole payout of its day certainly contains the payment.

@@ -38,7 +38,6 @@ declare module 'fastify' {
 
 export type ErrorHandling = {
   log: Logger
-  requestLog: RequestLog
   isOutage: (error: unknown) => boolean
   limits: Pick<Limits, 'connections' | 'body'>
 }
@@ -47,7 +46,7 @@ export type ErrorHandling = {
  * Sends an envelope for errors of handlers, unknown paths and methods, and Fastify's own errors; broken-http.ts handles
  * bytes that are not HTTP. Returns the function that checks a request before its body is read.
  */
-export function registerErrorHandling(app: FastifyInstance, handling: Omit<ErrorHandling, 'requestLog'>) {
+export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   app.addHook('onRoute', ({ method, url }) => {
     // A parameter such as `:orderId` matches one segment of a path.
@@ -80,19 +79,19 @@ export function registerErrorHandling(app: FastifyInstance, handling: Omit<Error
  * Rejects URLs that the router cannot parse, such as URLs with invalid percent-encoding. For such a URL, no hook has
  * run.
  */
-export function rejectBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+export function rejectBadUrl(
+  error: Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  handling: ErrorHandling & { requestLog: RequestLog },
+) {
   handling.requestLog.track(request, reply)
   // The connection is closed, because the rest of the request was not read.
   reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', connection: 'close' })
   reject(error, request, reply, handling)
 }
 
-function reject(
-  error: unknown,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  handling: Omit<ErrorHandling, 'requestLog'>,
-) {
+function reject(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
   if (error instanceof AcquirerError) request.accountKind = error.accountKind
@@ -125,7 +124,7 @@ function removeHeadersOfBody(reply: FastifyReply) {
   reply.header('cache-control', 'no-store')
 }
 
-function toFailure(error: unknown, { isOutage, limits }: Omit<ErrorHandling, 'requestLog'>): Failure {
+function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AcquirerError) return unavailable()
   switch ((error as { code?: unknown } | null)?.code) {

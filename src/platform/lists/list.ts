@@ -44,6 +44,7 @@ export type List = ReturnType<typeof defineList>
  * these lines.
  */
 export function defineList({ fields, from, where, filter = 'true', beginsEmpty = false, order }: Description) {
+  const isFiltered = filter !== 'true'
   const columns = fields.map(([, sql, holds]) => {
     // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts the moments to ISO 8601.
     if (holds === 'moment') return `${sql} at time zone 'UTC'`
@@ -61,15 +62,15 @@ export function defineList({ fields, from, where, filter = 'true', beginsEmpty =
 
   return {
     fields,
-    isFiltered: filter !== 'true',
+    isFiltered,
     beginsEmpty,
 
     /** SQL that returns the lines of the records in one text, or null for a list that exceeds the limits. */
     short(values: ListValues, { shortRows, filteredRows }: ShortLimits) {
-      const read = filter === 'true' ? shortRows : filteredRows
+      const read = isFiltered ? filteredRows : shortRows
       const given: ListValues = { ...values, most: String(shortRows), read: String(read) }
-      const { name, ...query } = statement(...names.map((name) => given[name] ?? ''))
-      return filter === 'true' ? { name, ...query } : query
+      const query = statement(...names.map((name) => given[name] ?? ''))
+      return isFiltered ? { ...query, name: undefined } : query
     },
 
     /** SQL for all records. It contains the values, because COPY accepts no parameters. */
