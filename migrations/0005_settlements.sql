@@ -73,6 +73,8 @@ create index settlements_account_idx
   on settlements (mid, account, (coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at)));
 -- Finds the settlement of a payment of any merchant.
 create index settlements_carried_utr_idx on settlements (upper(coalesce(payment_utr, utr)));
+-- Finds the lines of a payout.
+create index settlements_bank_reference_number_idx on settlements (mid, bank_reference_number);
 -- Deductions, which may be refunds.
 create index settlements_deductions_idx on settlements (mid) where amount_paise < 0;
 -- Finds settlements stored after a moment without reading a merchant's whole history: rows are stored in the order of these times.

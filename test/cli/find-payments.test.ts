@@ -113,7 +113,9 @@ describe('payments find', () => {
     expect(idsOf(await find('--order-id', one.orderId, '--mid', one.mid))).toEqual([one.orderId])
     expect(idsOf(await find('--order-id', one.orderId, '--mid', other.mid))).toEqual([])
     const { stdout } = await ops('--merchant-order-id', 'SAME-1')
-    expect(stdout.split('\n')[0]).toMatch(/^createdAt +mid +orderId +merchantOrderId +amount +status +acquirer +utr$/)
+    expect(stdout.split('\n')[0]).toMatch(
+      /^createdAt +paidAt +mid +orderId +merchantOrderId +amount +status +acquirer +utr +foundBy$/,
+    )
   })
 
   it('payments find prints the acquirer account that created each order’s link', async () => {
@@ -177,6 +179,55 @@ describe('payments find', () => {
     expect(found.exceptions).toEqual([expect.objectContaining({ kind: 'unknown order', amount: '611.50' })])
     const ofOne = await find('--amount', '611.50', '--on', '2026-07-02', '--mid', of.received.mid)
     expect(idsOf(ofOne)).toEqual([of.received.orderId])
+  })
+
+  it('payments find --amount --on lists the newest payment first, with its time, and orders without a payment last', async () => {
+    service.clock.set('2026-08-01T05:00:00Z')
+    const [first, second, unpaid] = [
+      await newOrder({ amount: '345' }),
+      await newOrder({ amount: '345' }),
+      await newOrder({ amount: '345' }),
+    ]
+    for (const [{ orderId }, paidAt] of [
+      [second, '2026-08-01T05:01:00.000Z'],
+      [first, '2026-08-01T05:02:00.000Z'],
+    ] as const) {
+      service.clock.set(paidAt)
+      await notify(service, notification(orderId, { amount: 345, paidAt }))
+    }
+    const found = await find('--amount', '345', '--on', '2026-08-01')
+    expect(found.payments.map(({ orderId, paidAt }: Record<string, string>) => [orderId, paidAt])).toEqual([
+      [first.orderId, '2026-08-01T05:02:00.000Z'],
+      [second.orderId, '2026-08-01T05:01:00.000Z'],
+      [unpaid.orderId, null],
+    ])
+  })
+
+  it('payments find --payment-id finds a payment by the acquirer’s id, although its UTR is the bank’s reference', async () => {
+    const { mid, orderId } = await newOrder()
+    const utr = newUtr()
+    await notify(service, notification(orderId, { UTR: utr }))
+    await service.db.query('update payments set acquirer_payment_id = $2 where mid = $1', [mid, `pay_${utr}-x`])
+    expect(idsOf(await find('--payment-id', `pay_${utr}-x`))).toEqual([orderId])
+    expect(idsOf(await find('--payment-id', `pay_${utr}-x`, '--mid', 'another'))).toEqual([])
+  })
+
+  it('payments find --utr says which orders have the UTR only in an exception or a failed attempt', async () => {
+    const [paid, reported, failed] = [await newOrder(), await newOrder(), await newOrder()]
+    const utr = newUtr()
+    await notify(service, notification(paid.orderId, { UTR: utr }))
+    await notify(service, notification(reported.orderId, { UTR: utr, amount: 1 }))
+    await notify(service, notification(failed.orderId, { UTR: utr, status: 'FAIL' }))
+    const { payments } = await find('--utr', utr)
+    const foundBy = payments.map((one: Record<string, string>) => [one.orderId, one.foundBy])
+    expect(Object.fromEntries(foundBy)).toEqual({
+      [paid.orderId]: null,
+      [reported.orderId]: 'its exception: amount differs',
+      [failed.orderId]: 'its failed attempt',
+    })
+    expect((await ops('--utr', utr)).stdout).toMatch(
+      new RegExp(`${reported.orderId} .* its exception: amount differs$`, 'm'),
+    )
   })
 
   it('payments find --utr lists settlements with the UTR, including settlements to other merchants', async () => {
@@ -245,7 +296,7 @@ describe('payments find', () => {
     expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'No payments found.\n', stderr: '' })
   })
 
-  const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id, --refund, --exception and --amount'
+  const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund, --exception and --amount'
   it.each([
     [[], ONE_OF],
     [['--utr', 'A', '--order-id', '0'.repeat(32)], ONE_OF],

@@ -21,6 +21,8 @@ export type PaymentHistory = Pick<
   /** Whether the order stays PENDING because the service could not read the acquirer's last status response. */
   isUnreadable: boolean
   utr: string | null
+  /** The bank's time of the order's payment, or the time of its report; null if the order is unpaid. */
+  paidAt: Date | null
   /**
    * The bank's reference for the order's payment; null if the order is unpaid, or if only the acquirer's payment id is
    * known.
@@ -98,10 +100,18 @@ export type Criteria =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
+  /** Matches the acquirer's payment id. */
+  | { paymentId: string }
   /**
    * Matches orders created, payments made and exceptions reported with this amount, from `from` until before `until`.
    */
   | { amount: Paise; from: Date; until: Date }
+
+/**
+ * An order that a search has found. `foundBy` is the report with the requested UTR if neither the order nor its payment
+ * has the UTR.
+ */
+export type FoundOrder = Order & { foundBy: string | null }
 
 /** Largest number of payments that one search returns. */
 const FOUND_LIMIT = 100
@@ -119,12 +129,8 @@ export function createPaymentHistory(db: Database, now: Date) {
   return {
     /** Returns the history of one order, or undefined if the order does not exist. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
-      const rows = await readIntent(db, { orderId })
-      if (rows[0] === undefined) return undefined
-      const [found] = rows
-      const { acquirerPaymentId: paymentId } = found
-      const isReference = paymentId === null || found.utr !== utrOfId(paymentId)
-      const intent = { ...found, bankReference: found.bankReference ?? (isReference ? found.utr : null) }
+      const [intent] = await readOrders(db, [orderId])
+      if (intent === undefined) return undefined
       const { mid } = intent
       const refundable = (await findPayment(db, { mid, orderId }))?.left ?? 0
       const changes = await readChanges(db, { mid, orderId, utr: intent.utr })
@@ -142,13 +148,26 @@ export function createPaymentHistory(db: Database, now: Date) {
     },
 
     /**
-     * Returns up to 100 `orderId`s, newest first. `more` is true if further orders match. `mid` limits the search to
-     * one merchant.
+     * Returns up to 100 orders, newest first. A search for an amount returns paid orders first, by the time of the
+     * payment. `more` is true if further orders match. `mid` limits the search to one merchant.
      */
-    async search(criteria: Criteria, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
-      if ('orderId' in criteria) return { orderIds: [criteria.orderId], more: false }
-      const found = await readOrderIds(db, criteria, mid)
-      return { orderIds: found.slice(0, FOUND_LIMIT).map(({ orderId }) => orderId), more: found.length > FOUND_LIMIT }
+    async search(criteria: Criteria, mid?: string): Promise<{ orders: FoundOrder[]; more: boolean }> {
+      const found = await readFound(db, criteria, mid)
+      const listed = found.slice(0, FOUND_LIMIT)
+      const orders = new Map(
+        (
+          await readOrders(
+            db,
+            listed.map(({ orderId }) => orderId),
+          )
+        ).map((one) => [one.orderId, one]),
+      )
+      const ofMerchant = listed.flatMap(({ orderId, paidAt = null, foundBy = null }) => {
+        const order = orders.get(orderId)
+        if (order === undefined || (mid ?? order.mid) !== order.mid) return []
+        return { ...order, paidAt: paidAt ?? order.paidAt, foundBy }
+      })
+      return { orders: ofMerchant, more: found.length > FOUND_LIMIT }
     },
 
     settlementsOf,
@@ -160,21 +179,38 @@ export function createPaymentHistory(db: Database, now: Date) {
   }
 }
 
-type StoredIntent = Omit<
+/** The facts of one order without the records of other tables. */
+type Order = Omit<
   PaymentHistory,
-  'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements' | 'secondPayments'
+  | 'changes'
+  | 'exceptions'
+  | 'refunds'
+  | 'webhooks'
+  | 'settlements'
+  | 'secondPayments'
+  | 'refundable'
+  | 'settlementDueOn'
 >
 
-const readIntent = query<StoredIntent, { orderId: string }>(`
+async function readOrders(db: Database, orderIds: readonly string[]): Promise<Order[]> {
+  return (await readIntents(db, { orderIds })).map((order) => {
+    const { acquirerPaymentId: paymentId, utr } = order
+    const isReference = paymentId === null || utr !== utrOfId(paymentId)
+    return { ...order, bankReference: order.bankReference ?? (isReference ? utr : null) }
+  })
+}
+
+const readIntents = query<Order, { orderIds: readonly string[] }>(`
   select i.mid, i.order_id, i.merchant_order_id, i.amount_paise as amount, i.note, i.status,
-         i.unreadable_at is not null as is_unreadable, i.utr, p.bank_reference, p.acquirer_payment_id, i.created_at,
+         i.unreadable_at is not null as is_unreadable, i.utr, coalesce(p.paid_at, p.received_at) as paid_at, p.bank_reference,
+         p.acquirer_payment_id, i.created_at,
          i.expires_at, coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_order_id as acquirer_id,
          a.reference as acquirer_reference, a.status_checks as enquiries, i.payee_name, m.disabled_at is not null as merchant_disabled
     from payment_intents i
     join merchants m on m.mid = i.mid
     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
     left join payments p on p.mid = i.mid and p.utr = i.utr
-   where i.order_id = :orderId`)
+   where i.order_id = any (:orderIds)`)
 
 const readChanges = query<PaymentChange, { mid: string; orderId: string; utr: string | null }>(`
   select 'SUCCESS' as status, utr, paid_at, source as reason, reported_by as told_by, note, null as failure_reason, null as failure_code,
@@ -204,16 +240,18 @@ const readSettlements = plannedQuery<SettledPayment, { mid: string | undefined; 
    where upper(coalesce(payment_utr, utr)) = any (:utrs) and (:mid::text is null or mid = :mid)
    order by initiated_at, mid, utr`)
 
-/** Reads one `orderId` more than `FOUND_LIMIT`, to detect whether further orders match. */
-function readOrderIds(db: Database, criteria: Exclude<Criteria, { orderId: string }>, mid: string | undefined) {
+/** Reads one order more than `FOUND_LIMIT`, to detect whether further orders match. */
+async function readFound(db: Database, criteria: Criteria, mid: string | undefined): Promise<Found[]> {
   const limit = FOUND_LIMIT + 1
+  if ('orderId' in criteria) return [criteria]
   if ('merchantOrderId' in criteria) return ofMerchantOrderId(db, { ...criteria, mid, limit })
+  if ('paymentId' in criteria) return ofPaymentId(db, { ...criteria, mid, limit })
   if ('utr' in criteria) return ofUtr(db, { ...criteria, mid, limit })
   const { from, until } = criteria
   return ofAmount(db, { ...criteria, mid, limit, firstId: orderIdsBegin(from), endId: orderIdsBegin(until) })
 }
 
-type Found = { orderId: string }
+type Found = { orderId: string; paidAt?: Date | null; foundBy?: string | null }
 type Limits = { mid: string | undefined; limit: number }
 
 // Starts from `merchants`, because the indexes of the other tables begin with `mid`.
@@ -226,39 +264,60 @@ const ofMerchantOrderId = plannedQuery<Found, { merchantOrderId: string } & Limi
    order by i.order_id desc
    limit :limit`)
 
-const ofUtr = plannedQuery<Found, { utr: string } & Limits>(`
+const ofPaymentId = plannedQuery<Found, { paymentId: string } & Limits>(`
   select order_id
-    from (select i.mid, i.order_id from merchants m join payment_intents i on i.mid = m.mid where i.utr = :utr
-           union
-          select p.mid, p.order_id from merchants m join payments p on p.mid = m.mid where p.bank_reference = :utr
-           union
-          select mid, order_id from payment_attempts where utr = :utr
-           union
-          select mid, order_id from payment_exceptions where utr = :utr and mid <> '') found
-   where :mid::text is null or mid = :mid
+    from payments
+   where acquirer_payment_id = :paymentId and (:mid::text is null or mid = :mid)
    order by order_id desc
    limit :limit`)
 
-/** Matches a payment on the bank's payment day, or on the day of its report if the payment day is unknown. */
+const ofUtr = plannedQuery<Found, { utr: string } & Limits>(`
+  select order_id, case when bool_and(found_by is not null) then string_agg(distinct found_by, ', ') end as found_by
+    from (select i.mid, i.order_id, null as found_by
+            from merchants m
+            join payment_intents i on i.mid = m.mid
+           where i.utr = :utr
+           union all
+          select p.mid, p.order_id, null from merchants m join payments p on p.mid = m.mid where p.bank_reference = :utr
+           union all
+          select mid, order_id, 'its failed attempt' from payment_attempts where utr = :utr
+           union all
+          select mid, order_id, 'its exception: ' || kind from payment_exceptions where utr = :utr and mid <> '') found
+   where :mid::text is null or mid = :mid
+   group by order_id
+   order by order_id desc
+   limit :limit`)
+
+/**
+ * Matches a payment on the bank's payment day, or on the day of its report if the payment day is unknown. No payment is
+ * dated after its report, so PostgreSQL may read the payments received since `from`: a day's 1,000,000 payments of 1,000
+ * merchants take 0.4 s, by `payments_paid_idx` 4 s. PostgreSQL selects that index for a day long ago.
+ */
 const ofAmount = plannedQuery<
   Found,
   { amount: Paise; from: Date; until: Date; firstId: string; endId: string } & Limits
 >(`
-  select order_id
-    from (select mid, order_id
-            from payment_intents
-           where order_id >= :firstId and order_id < :endId and amount_paise = :amount
-           union
-          select p.mid, p.order_id
-            from merchants m
-            join payments p on p.mid = m.mid
-           where p.amount_paise = :amount and coalesce(p.paid_at, p.received_at) >= :from
-             and coalesce(p.paid_at, p.received_at) < :until
-           union
-          select mid, order_id
-            from payment_exceptions
-           where mid <> '' and amount_paise = :amount and coalesce(paid_at, received_at) >= :from
-             and coalesce(paid_at, received_at) < :until) found
-   where :mid::text is null or mid = :mid
-   order by order_id desc
+  select order_id, max(at) as paid_at
+    from ((select p.order_id, coalesce(p.paid_at, p.received_at) as at
+             from merchants m
+             join payments p on p.mid = m.mid
+            where p.amount_paise = :amount and p.received_at >= :from and coalesce(p.paid_at, p.received_at) >= :from
+              and coalesce(p.paid_at, p.received_at) < :until and (:mid::text is null or p.mid = :mid)
+            order by at desc
+            limit :limit)
+           union all
+          (select order_id, null
+             from payment_intents
+            where order_id >= :firstId and order_id < :endId and amount_paise = :amount and (:mid::text is null or mid = :mid)
+            order by order_id desc
+            limit :limit)
+           union all
+          (select order_id, null
+             from payment_exceptions
+            where mid <> '' and amount_paise = :amount and coalesce(paid_at, received_at) >= :from
+              and coalesce(paid_at, received_at) < :until and (:mid::text is null or mid = :mid)
+            order by order_id desc
+            limit :limit)) found
+   group by order_id
+   order by paid_at desc nulls last, order_id desc
    limit :limit`)

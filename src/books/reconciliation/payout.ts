@@ -73,15 +73,18 @@ async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Criteria): P
 
 type Filter = { references: string[]; known: Date; mid: string | undefined; pid: string | undefined }
 
+// Starts from `merchants`, because the indexes of `settlements` begin with `mid`. A payout has the lines that are valid
+// now, so PostgreSQL need not read `settlement_versions`.
 const readRows = plannedQuery<PayoutRow, Filter>(`
   select s.mid, s.day, i.order_id, i.merchant_order_id, s.item as utr, s.utr as settlement_utr, s.status, i.amount_paise as paid,
          s.gross_paise as gross, coalesce(s.fee_paise, 0) as fee, coalesce(s.tax_paise, 0) as tax, s.net_paise as net
-    from settlement_lines s
+    from merchants m
+    join settlement_lines s on s.mid = m.mid
     left join payment_intents i on i.mid = s.mid and i.utr = s.item collate "default"
    where (s.reference = any (:references) or s.utr = any (:references) or s.utr in (upper(:references[1]), lower(:references[1])))
      and (:mid::text is null or s.mid = :mid)
      and (:pid::text is null or s.mid in (select mid from partner_merchants where pid = :pid))
-     and (s.recorded_at <= :known) is true and s.replaced_at > :known
+     and (s.recorded_at <= :known) is true and s.replaced_by_import_id is null
    order by s.mid, s.at, s.utr`)
 
 const readUnsettled = plannedQuery<PaymentOfSum, { mid: string; utrs: string[] }>(`

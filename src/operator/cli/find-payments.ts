@@ -2,12 +2,14 @@ import * as z from 'zod'
 import {
   type Criteria,
   createPaymentHistory,
+  type FoundOrder,
   type PaymentHistory,
   type SettledPayment,
 } from '../../books/reconciliation/payment-history.ts'
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
 import { LANGUAGES } from '../../gateway/checkout/texts.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
+import { txnStatusOf } from '../../gateway/payments/payment-status.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
@@ -31,6 +33,7 @@ const Search = z
     utr: pastedUtr.optional(),
     orderId: ourOrderId.optional(),
     merchantOrderId: text(64).optional(),
+    paymentId: text(64).optional(),
     refund: ourRefundId.optional(),
     exception: exceptionId.optional(),
     amount: lenientAmountText.optional(),
@@ -39,14 +42,14 @@ const Search = z
   })
   .refine(
     ({ on: _, mid: __, ...criteria }) => Object.values(criteria).filter((given) => given !== undefined).length === 1,
-    'give one of --utr, --order-id, --merchant-order-id, --refund, --exception and --amount',
+    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund, --exception and --amount',
   )
   .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
 
 export const findPaymentCommands = [
   command('payments find', 'Find payments by identifier, or amount and day', {
     usage:
-      '(--utr UTR | --order-id ID | --merchant-order-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY) [--mid MID]',
+      '(--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY) [--mid MID]',
     schema: Search,
     console: 'read',
     async run(input, { db, now }) {
@@ -54,31 +57,27 @@ export const findPaymentCommands = [
       const ofException = input.exception === undefined ? undefined : await createExceptions(db).find(input.exception)
       const [ofRefund] = input.refund === undefined ? [] : await listRefunds(db, { ourRefundId: input.refund })
       const criteria = toCriteria({ ...input, orderId: input.orderId ?? (ofRefund ?? ofException)?.orderId })
-      const { orderIds, more } = await histories.search(criteria, input.mid)
-      const found: PaymentHistory[] = []
-      for (const orderId of orderIds) {
-        const history = await histories.find(orderId)
-        if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
-      }
+      const { orders, more } = await histories.search(criteria, input.mid)
+      const [first, second] = orders
+      const only = first && !second ? { ...first, ...(await findOrder(db, first.orderId, now)) } : undefined
       const ofNoOrder = 'utr' in criteria || 'amount' in criteria ? await createExceptions(db).ofNoOrder(criteria) : []
-      const exceptions = ofException && found.length === 0 ? [ofException] : ofNoOrder
+      const exceptions = ofException && orders.length === 0 ? [ofException] : ofNoOrder
       // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
       // merchant.
       const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
       const lists = {
-        payments: paymentTable(found, now),
+        payments: paymentTable(only ? [only] : orders, now),
         exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
         settlements: settlementTable(settlements),
       }
-      const [only, another] = found
       return {
         data: document(
           { ...lists, more },
-          only && !another ? describeLater(db, only, now) : lists.payments,
+          only ? describeLater(db, only, now) : lists.payments,
           lists.exceptions,
-          ...settlementParts(found, settlements),
+          ...settlementParts(orders, only, settlements),
         ),
-        ...(more && { warnings: [`only the newest ${found.length} are shown: add --mid, or narrow the search`] }),
+        ...(more && { warnings: [`only the newest ${orders.length} are shown: add --mid, or narrow the search`] }),
       }
     },
   }),
@@ -100,24 +99,29 @@ export async function findOrder(db: Database, orderId: string, now: Date): Promi
   return found
 }
 
-function toCriteria({ utr, orderId = '', merchantOrderId, amount, on }: z.output<typeof Search>): Criteria {
+function toCriteria({ utr, orderId = '', merchantOrderId, paymentId, amount, on }: z.output<typeof Search>): Criteria {
   if (utr !== undefined) return { utr }
   if (merchantOrderId !== undefined) return { merchantOrderId }
+  if (paymentId !== undefined) return { paymentId }
   if (amount === undefined) return { orderId }
   const from = startOfDay(on as string)
   return { amount, from, until: nextDay(from) }
 }
 
-export const paymentTable = (found: PaymentHistory[], now: Date) =>
-  table('createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr', found, {
-    empty: 'No payments found.',
-    cells: (history: PaymentHistory) => ({
-      ...history,
-      status: orderState(history, now).status,
-      amount: new Money(history.amount, true),
-    }),
-    json: (history) => toJson(history, now),
+export const paymentTable = (found: FoundOrder[], now: Date, title?: string) =>
+  table('createdAt, paidAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr, foundBy', found, {
+    ...{ title, empty: 'No payments found.' },
+    cells: (order) => toListed(order, now),
+    json: (order) => (isHistory(order) ? toJson(order, now) : toListed(order, now)),
   })
+
+const isHistory = (order: FoundOrder): order is FoundOrder & PaymentHistory => 'changes' in order
+
+const toListed = (order: FoundOrder, now: Date) => ({
+  ...order,
+  status: txnStatusOf(order, now),
+  amount: new Money(order.amount, true),
+})
 
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
@@ -137,10 +141,10 @@ export function refundTable(refunds: Refund[], views: { title?: string; empty?: 
 }
 
 /** Returns those settlements with the UTR that are missing from the history of the found payment. */
-function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
-  const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
+function settlementParts(found: FoundOrder[], only: PaymentHistory | undefined, settlements: SettledPayment[]): Data[] {
+  const steps = only?.settlements ?? []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
-  const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((history) => history.mid === mid)
+  const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((order) => order.mid === mid)
   return [
     settlementTable(others.filter(isOfFound), 'Settlements:'),
     settlementTable(

@@ -71,6 +71,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--order-id': 'orderId assigned by the service, 32 hex digits',
   '--paid-at': 'Time of the payment at the bank; default: unknown',
   '--payee': 'UPI address that the acquirer’s links may name (repeatable); default removes all',
+  '--payment-id': 'Payment id of the acquirer',
   '--payout': 'Payout with this UTR or bank reference',
   '--pid': 'Partner',
   '--public-key': 'Public key, pk_…',

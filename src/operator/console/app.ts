@@ -22,10 +22,11 @@ import { createHostCheck } from './caller.ts'
 import { createConfirmations } from './confirmations.ts'
 import { type Page, pageOf } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, errorPage, errorText, formPage, readPage, renderResult, search } from './pages.ts'
+import { confirmationPage, errorPage, errorText, formPage, readPage, renderResult } from './pages.ts'
+import { search } from './search.ts'
 import { STYLE_SHEET } from './style.ts'
 import { createUploads } from './uploads.ts'
-import { addressOf, type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
+import { type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -89,13 +90,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   app.get('/', show)
 
-  app.get('/search', async (request, reply) => {
-    const text = String((request.query as PageFields).q ?? '').trim()
-    const { view } = request
-    const found = await search(text, view as OperatorView)
-    if ('orderId' in found) return reply.redirect(addressOf('payments show', { 'order-id': found.orderId }), 303)
-    return pageOf({ title: 'Search', ...found, text }, view)
-  })
+  app.get('/search', inTurn(showResults))
 
   app.get('/:page', inTurn(show))
   app.post('/:page', inTurn(change))
@@ -122,6 +117,13 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return send(reply, shown, view)
   }
 
+  async function showResults(request: FastifyRequest, reply: FastifyReply) {
+    const text = String((request.query as PageFields).q ?? '').trim()
+    const view = request.view as OperatorView
+    const found = await search(text, view)
+    return 'page' in found ? reply.redirect(found.page, 303) : send(reply, { title: 'Search', ...found, text }, view)
+  }
+
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const fields = request.query as PageFields
@@ -139,11 +141,11 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
    */
   function inTurn(handle: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) {
     return (request: FastifyRequest, reply: FastifyReply) => {
-      const { view, method, params, socket } = request
+      const { view, method, url, socket } = request
       const check = () => {
         if (socket.destroyed) throw rejected(499, 'The browser has cancelled the request.')
       }
-      const key = `${view?.operator.operator} ${method} ${(params as { page: string }).page}`
+      const key = `${view?.operator.operator} ${method} ${url.split('?')[0]}`
       return serializeByKey(key, { check, claim: check }, () => handle(request, reply))
     }
   }

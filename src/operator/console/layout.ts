@@ -36,7 +36,7 @@ ${result}${body}</main>
 
 const header = (view: OperatorView, text = '') => html`<header>
 <a class="brand" href=".">UPI payments</a>
-<form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, orderId, refundId or exception" placeholder="UTR, order number, orderId, refundId or exception" required> <button>Search</button></form>
+<form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, amount of today, merchant, or any identifier" placeholder="UTR, order number, ₹499 today, merchant…" required> <button>Search</button></form>
 <span class="quiet">${view.operator.operator}${view.operator.rights.includes('act') ? undefined : ' (read only)'} · IST</span>
 </header>
 <nav aria-label="Lists"><details><summary>Lists</summary></details><ul>

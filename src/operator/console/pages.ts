@@ -1,15 +1,13 @@
-import type { PaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { counted, toDecimalText, toIndianRupees, toPaise } from '../../platform/money.ts'
 import type { Command } from '../cli/command.ts'
 import { Money, RecordData, TableData } from '../cli/data.ts'
 import { CommandError, UsageError } from '../cli/errors.ts'
-import { paymentTable } from '../cli/find-payments.ts'
 import type { Output } from '../cli/output.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand, withLabels } from './layout.ts'
 import { orderPage } from './order-page.ts'
-import { type Cells, changeLink, fieldList, inWords, renderData } from './render.ts'
+import { type Cells, changeLink, fieldList, renderData } from './render.ts'
 import { todayPage } from './today-page.ts'
 import type { Upload } from './uploads.ts'
 import {
@@ -159,35 +157,3 @@ export const renderResult = async (output: Output, view: OperatorView) =>
   html`<section class="card done" role="status">${notesOf(output)}${await renderData(output.data ?? '', view)}</section>\n`
 
 const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
-
-/** The flags of `payments find` that may identify a payment by one text. */
-const SEARCHED = ['utr', 'order-id', 'merchant-order-id', 'refund', 'exception']
-
-/** Searches by every identifier that the text may be. Returns the `orderId` if the only result is this order. */
-export async function search(text: string, view: OperatorView): Promise<{ orderId: string } | { body: Html }> {
-  const find = view.commands.find(({ name }) => name === 'payments find') as Command
-  const payments = new Map<string, PaymentHistory>()
-  const others: TableData[] = []
-  const searched: string[] = []
-  let hasException = false
-  for (const flag of SEARCHED) {
-    // A text that does not have the form of one identifier may be another.
-    const found = await view.run(find, [`--${flag}=${text}`]).catch((error) => {
-      if (!(error instanceof UsageError)) throw error
-    })
-    if (!(found?.data instanceof RecordData)) continue
-    const lists = found.data.fields as Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>>
-    for (const payment of lists.payments.rows as Iterable<PaymentHistory>) payments.set(payment.orderId, payment)
-    others.push(lists.exceptions, lists.settlements)
-    hasException ||= Array.from(lists.exceptions.rows as Iterable<object>).length > 0
-    searched.push(inWords(flag))
-  }
-  const [payment, another] = payments.values()
-  if (payment && !another && !hasException) return { orderId: payment.orderId }
-  const lists = payment ? [paymentTable([...payments.values()], view.now), ...others] : others
-  const results = await Promise.all(lists.map((list) => renderData(list, view)))
-  const nothing = html`<p class="empty">Nothing was found. Check the number, or <a href="payments-find">find payments by amount and day</a>.</p>\n`
-  const body = html`<p class="quiet">Searched for “${text}” as ${searched.join(', ')}.</p>
-${results}${results.join('') === '' ? nothing : undefined}`
-  return { body }
-}
