@@ -6,12 +6,15 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { browserPath } from '../support/browser.ts'
 import { newOperatorKey } from '../support/console.ts'
 import { opsOn } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import { end, ROOT, startReading } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
 const SAME_NUMBER = 'ORDER-17'
+/** axe omits the sizes of links and buttons by default. */
+const WITH_SIZES = `axe.run({ rules: { 'target-size': { enabled: true } } })`
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 describe.skipIf(browserPath === undefined)('the console in a real browser', () => {
@@ -59,9 +62,9 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
   /** Clicks a link or button, and waits for the next page with its style sheet. */
   const follow = (page: Page, selector: string) => Promise.all([page.waitForEvent('load'), page.click(selector)])
 
-  async function expectAccessible(page: Page) {
+  async function expectAccessible(page: Page, check = 'axe.run()') {
     await page.evaluate(axe)
-    const { violations } = (await page.evaluate('axe.run()')) as { violations: { id: string }[] }
+    const { violations } = (await page.evaluate(check)) as { violations: { id: string }[] }
     expect([page.url(), violations.map(({ id }) => id)]).toEqual([page.url(), []])
     const hidden = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     expect([page.url(), hidden]).toEqual([page.url(), 0])
@@ -98,6 +101,28 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
         await expectAccessible(page)
       }
       expect(await page.locator('tbody tr').count()).toBeGreaterThan(1)
+    },
+  )
+
+  it.each([360, 390, 1280])(
+    'an operator finds a payment by its amount in two actions, and every page of results is accessible, %i px wide',
+    async (width) => {
+      const { mid } = await newMerchant(service.db, { name: 'Chai Point' })
+      const utr = newUtr()
+      const orderId = await storePaidOrder(service.db, { mid, utr, rupees: 499, paidAt: new Date() })
+      await storePaidOrder(service.db, { mid, utr: newUtr(), rupees: 499, paidAt: new Date(Date.now() - 1_000) })
+      await notify(service, notification(orderId, { amount: 1, UTR: utr }))
+      const page = await signIn('light', width)
+      await page.goto(address)
+      await page.fill('header [name=q]', '₹499 today')
+      await Promise.all([page.waitForEvent('load'), page.press('header [name=q]', 'Enter')])
+      await expectAccessible(page, WITH_SIZES)
+      await follow(page, 'tbody a[href^="payments-show"] >> nth=0')
+      expect(page.url()).toContain(`order-id=${orderId}`)
+      for (const text of ['no such order', 'chai']) {
+        await page.goto(new URL(`search?q=${encodeURIComponent(text)}`, address).href)
+        await expectAccessible(page, WITH_SIZES)
+      }
     },
   )
 

@@ -109,7 +109,7 @@ function toCriteria({ utr, orderId = '', merchantOrderId, paymentId, amount, on 
 }
 
 export const paymentTable = (found: FoundOrder[], now: Date, title?: string) =>
-  table('createdAt, paidAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr, foundBy', found, {
+  table('paidAt, mid, orderId, merchantOrderId, amount, status, foundBy, utr, createdAt, acquirer', found, {
     ...{ title, empty: 'No payments found.' },
     cells: (order) => toListed(order, now),
     json: (order) => (isHistory(order) ? toJson(order, now) : toListed(order, now)),

@@ -24,19 +24,20 @@ const NOTHING: Result = { body: html`` }
 export async function search(text: string, view: OperatorView): Promise<{ page: string } | { body: Html }> {
   const identified = await findByIdentifier(text, view)
   const payout = await findPayout(text, view, identified.page !== undefined)
-  const others = await Promise.all([findDiscrepancy, findMerchants, findByAmount].map((find) => find(text, view)))
-  const [first, second, ...more] = [identified, payout, ...others].filter(({ body }) => body.toString() !== '')
-  if (first === undefined) return { body: nothingFound(text) }
-  if (first.page !== undefined && second === undefined) return { page: first.page }
-  const bodies = [first, second, ...more].map((one) => one?.body)
-  return { body: html`<p class="quiet">Results for “${text}”</p>\n${bodies}` }
+  const others = await Promise.all([findMerchants(text, view), findByAmount(text, view)])
+  const found = [identified, payout, ...others].filter(({ body }) => body.toString() !== '')
+  // Last, because it judges a day of every merchant, and an order number may have the form of a discrepancy's id.
+  const [first, second] = found.length > 0 ? found : [await findDiscrepancy(text, view)]
+  if (first?.page !== undefined && second === undefined) return { page: first.page }
+  if (found.length === 0) return { body: nothingFound(text) }
+  return { body: html`<p class="quiet">Results for “${text}”</p>\n${found.map(({ body }) => body)}` }
 }
 
-const nothingFound = (text: string) => html`<div class="empty"><p><strong>Nothing was found for “${text}”.</strong></p>
+const nothingFound = (text: string) => html`<p class="empty">Nothing was found for “${text}”.</p>
 <p>The search knows the UTR and the order number of a payment, the payment id of an acquirer, the bank reference of a payout, the name or MID of a merchant, and each orderId, refundId, exception and discrepancy. Mobile numbers are not searched.</p>
 <form class="filters" action="search"><label>Amount that the customer paid today <input name="q" inputmode="decimal" placeholder="₹499" required></label>
 <button>Search payments</button></form>
-<p><a href="payments-find">Find payments by amount on another day</a></p></div>
+<p><a href="payments-find">Find payments by amount on another day</a></p>
 `
 
 /** Runs a command that reads. Returns undefined if a value does not have the form of its flag. */
@@ -88,20 +89,18 @@ async function findPayout(text: string, view: OperatorView, isOrder: boolean): P
 }
 
 /** Finds a discrepancy in the report of its day, or of the payouts of its day. */
-async function findDiscrepancy(text: string, view: OperatorView): Promise<Result> {
+async function findDiscrepancy(text: string, view: OperatorView): Promise<{ page?: string }> {
   const id = text.toLowerCase()
   const day = dayOfDiscrepancy(id)
-  if (day === undefined) return NOTHING
+  if (day === undefined) return {}
   const days = { from: day, to: day }
   for (const name of ['reconcile', 'reconcile payouts']) {
     const { rows = [] } = (await run(name, days, view))?.csv ?? {}
     for await (const { differenceId, mid } of rows as AsyncIterable<{ differenceId?: string; mid: string }>) {
-      if (differenceId !== id) continue
-      const page = addressOf(name, { ...days, mid })
-      return { body: html`<h2>Discrepancies</h2>\n<p><a href="${page}">Discrepancy ${id}</a></p>\n`, page }
+      if (differenceId === id) return { page: addressOf(name, { ...days, mid }) }
     }
   }
-  return NOTHING
+  return {}
 }
 
 /** A shorter text would be a part of nearly every name. */
@@ -121,9 +120,9 @@ async function findMerchants(text: string, view: OperatorView): Promise<Result> 
     .slice(0, view.rows)
     .map(
       ({ mid, name }) =>
-        html`<li><a href="${addressOf('payments list', { mid })}">${name}</a> <span class="quiet">${mid}</span></li>\n`,
+        html`<p><a href="${addressOf('payments list', { mid })}">${name}</a> <span class="quiet">${mid}</span></p>\n`,
     )
-  return { body: html`<h2>Merchants, with their orders of today</h2>\n<ul class="merchants">\n${links}</ul>\n` }
+  return { body: html`<h2>Merchants, with their orders of today</h2>\n${links}` }
 }
 
 /** An amount, such as `₹499 today`, `499.00` or `Rs. 1,499`. */
