@@ -9,12 +9,15 @@ import { toIstDay, toIstText } from '../platform/time.ts'
 
 type Order = Pick<PaymentHistory, 'status' | 'expiresAt' | 'isUnreadable' | 'changes'>
 
+/** Returns an order's status as checkPaymentStatus returns it. */
+export const orderStatus = (order: Omit<Order, 'changes'>, now: Date) => txnStatusOf(order, now)
+
 /**
  * Returns an order's status as checkPaymentStatus returns it, its state in words for support staff, and its last failed
  * attempt unless the order is paid.
  */
 export function orderState(order: Order, now: Date) {
-  const status = txnStatusOf(order, now)
+  const status = orderStatus(order, now)
   const attempt = lastAttemptOf(order)
   const lastAttempt = attempt && { status: attempt.status, reason: attempt.failureReason, at: attempt.changedAt }
   return { status, state: describe(order, now).join(' · '), lastAttempt: lastAttempt ?? null }

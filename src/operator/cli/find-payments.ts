@@ -9,7 +9,6 @@ import {
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
 import { LANGUAGES } from '../../gateway/checkout/texts.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
-import { txnStatusOf } from '../../gateway/payments/payment-status.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
@@ -17,7 +16,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientAmountText, type Paise } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
-import { customerTexts, orderState } from '../order-state.ts'
+import { customerTexts, orderState, orderStatus } from '../order-state.ts'
 import { command } from './command.ts'
 import { type Data, document, Money, type RecordData, record, type TableData, table } from './data.ts'
 import { CommandError } from './errors.ts'
@@ -119,7 +118,7 @@ const isHistory = (order: FoundOrder): order is FoundOrder & PaymentHistory => '
 
 const toListed = (order: FoundOrder, now: Date) => ({
   ...order,
-  status: txnStatusOf(order, now),
+  status: orderStatus(order, now),
   amount: new Money(order.amount, true),
 })
 
