@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { opsOn } from '../support/ops.ts'
+import { opsAtNoon, opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
 const service = await startService()
 
 const { ops, json: find } = opsOn(() => service.databaseUrl, ['payments', 'find'])
+const { jsonOn: findOn } = opsAtNoon(() => service.databaseUrl, ['payments', 'find'])
 
 async function newOrder(fields: Record<string, string> = {}) {
   const { mid, key } = await newMerchant(service.db)
@@ -181,6 +182,19 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.received.orderId])
   })
 
+  it('payments find without options lists the payments of today, and --on those of another day', async () => {
+    service.clock.set('2026-08-11T18:29:59.999Z')
+    const before = await newOrder({ amount: '12' })
+    service.clock.set('2026-08-11T18:30:00.000Z')
+    const unpaid = await newOrder({ amount: '13' })
+    const paid = await newOrder({ amount: '14' })
+    service.clock.set('2026-08-11T18:31:00.000Z')
+    await notify(service, notification(paid.orderId, { amount: 14, paidAt: '2026-08-11T18:31:00.000Z' }))
+    expect(idsOf(await findOn('2026-08-12'))).toEqual([paid.orderId, unpaid.orderId])
+    expect(idsOf(await findOn('2026-08-12', '--amount', '13'))).toEqual([unpaid.orderId])
+    expect(idsOf(await find('--on', '2026-08-11'))).toEqual([before.orderId])
+  })
+
   it('payments find --amount --on lists the newest payment first, with its time, and orders without a payment last', async () => {
     service.clock.set('2026-08-01T05:00:00Z')
     const [first, second, unpaid] = [
@@ -296,11 +310,12 @@ describe('payments find', () => {
     expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'No payments found.\n', stderr: '' })
   })
 
-  const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund, --exception and --amount'
+  const ONE_OF =
+    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund and --exception, or --amount and --on'
   it.each([
-    [[], ONE_OF],
+    [['--utr', 'A', '--amount', '200'], ONE_OF],
+    [['--order-id', '0'.repeat(32), '--on', '2026-02-01'], ONE_OF],
     [['--utr', 'A', '--order-id', '0'.repeat(32)], ONE_OF],
-    [['--amount', '200'], 'give --amount and --on together'],
     [
       ['--amount', '200', '--on', '2026-02-30'],
       '--on must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',

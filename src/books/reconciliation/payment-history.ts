@@ -103,9 +103,10 @@ export type Criteria =
   /** Matches the acquirer's payment id. */
   | { paymentId: string }
   /**
-   * Matches orders created, payments made and exceptions reported with this amount, from `from` until before `until`.
+   * Matches orders created, payments made and exceptions reported from `from` until before `until`, with any amount if
+   * `amount` is undefined.
    */
-  | { amount: Paise; from: Date; until: Date }
+  | { amount: Paise | undefined; from: Date; until: Date }
 
 /**
  * An order that a search has found. `foundBy` is the report with the requested UTR if neither the order nor its payment
@@ -148,8 +149,8 @@ export function createPaymentHistory(db: Database, now: Date) {
     },
 
     /**
-     * Returns up to 100 orders, newest first. A search for an amount returns paid orders first, by the time of the
-     * payment. `more` is true if further orders match. `mid` limits the search to one merchant.
+     * Returns up to 100 orders, newest first. A search of a day returns paid orders first, by the time of the payment.
+     * `more` is true if further orders match. `mid` limits the search to one merchant.
      */
     async search(criteria: Criteria, mid?: string): Promise<{ orders: FoundOrder[]; more: boolean }> {
       const found = await readFound(db, criteria, mid)
@@ -248,7 +249,7 @@ async function readFound(db: Database, criteria: Criteria, mid: string | undefin
   if ('paymentId' in criteria) return ofPaymentId(db, { ...criteria, mid, limit })
   if ('utr' in criteria) return ofUtr(db, { ...criteria, mid, limit })
   const { from, until } = criteria
-  return ofAmount(db, { ...criteria, mid, limit, firstId: orderIdsBegin(from), endId: orderIdsBegin(until) })
+  return ofDay(db, { ...criteria, mid, limit, firstId: orderIdsBegin(from), endId: orderIdsBegin(until) })
 }
 
 type Found = { orderId: string; paidAt?: Date | null; foundBy?: string | null }
@@ -293,28 +294,28 @@ const ofUtr = plannedQuery<Found, { utr: string } & Limits>(`
  * dated after its report, so PostgreSQL may read the payments received since `from`: a day's 1,000,000 payments of 1,000
  * merchants take 0.4 s, by `payments_paid_idx` 4 s. PostgreSQL selects that index for a day long ago.
  */
-const ofAmount = plannedQuery<
+const ofDay = plannedQuery<
   Found,
-  { amount: Paise; from: Date; until: Date; firstId: string; endId: string } & Limits
+  { amount: Paise | undefined; from: Date; until: Date; firstId: string; endId: string } & Limits
 >(`
   select order_id, max(at) as paid_at
     from ((select p.order_id, coalesce(p.paid_at, p.received_at) as at
              from merchants m
              join payments p on p.mid = m.mid
-            where p.amount_paise = :amount and p.received_at >= :from and coalesce(p.paid_at, p.received_at) >= :from
+            where (:amount::bigint is null or p.amount_paise = :amount) and p.received_at >= :from and coalesce(p.paid_at, p.received_at) >= :from
               and coalesce(p.paid_at, p.received_at) < :until and (:mid::text is null or p.mid = :mid)
             order by at desc
             limit :limit)
            union all
           (select order_id, null
              from payment_intents
-            where order_id >= :firstId and order_id < :endId and amount_paise = :amount and (:mid::text is null or mid = :mid)
+            where order_id >= :firstId and order_id < :endId and (:amount::bigint is null or amount_paise = :amount) and (:mid::text is null or mid = :mid)
             order by order_id desc
             limit :limit)
            union all
           (select order_id, null
              from payment_exceptions
-            where mid <> '' and amount_paise = :amount and coalesce(paid_at, received_at) >= :from
+            where mid <> '' and (:amount::bigint is null or amount_paise = :amount) and coalesce(paid_at, received_at) >= :from
               and coalesce(paid_at, received_at) < :until and (:mid::text is null or mid = :mid)
             order by order_id desc
             limit :limit)) found

@@ -74,12 +74,12 @@ export function createExceptions(db: Queryable) {
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
-    /** Returns exceptions without a known order that report this UTR, or this amount on a day. */
-    ofNoOrder: (reported: { utr: string } | { amount: number; from: Date; until: Date }) =>
+    /** Returns exceptions without a known order that report this UTR, or a payment of a day, with any amount if it is undefined. */
+    ofNoOrder: (reported: { utr: string } | { amount: number | undefined; from: Date; until: Date }) =>
       'utr' in reported
         ? select(`e.mid = '' and e.utr = $1`, [reported.utr])
         : select(
-            `e.mid = '' and e.amount_paise = $1 and coalesce(e.paid_at, e.received_at) >= $2
+            `e.mid = '' and ($1::bigint is null or e.amount_paise = $1) and coalesce(e.paid_at, e.received_at) >= $2
                and coalesce(e.paid_at, e.received_at) < $3`,
             [reported.amount, reported.from, reported.until],
           ),

@@ -15,7 +15,7 @@ import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientAmountText, type Paise } from '../../platform/money.ts'
-import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
+import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { customerTexts, orderState, orderStatus } from '../order-state.ts'
 import { command } from './command.ts'
 import { type Data, document, Money, type RecordData, record, type TableData, table } from './data.ts'
@@ -40,26 +40,27 @@ const Search = z
     mid: identifier.optional(),
   })
   .refine(
-    ({ on: _, mid: __, ...criteria }) => Object.values(criteria).filter((given) => given !== undefined).length === 1,
-    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund, --exception and --amount',
+    ({ mid: _, amount, on, ...identifiers }) =>
+      [amount ?? on, ...Object.values(identifiers)].filter((given) => given !== undefined).length <= 1,
+    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund and --exception, or --amount and --on',
   )
-  .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
 
 export const findPaymentCommands = [
-  command('payments find', 'Find payments by identifier, or amount and day', {
+  command('payments find', 'Find payments by identifier, amount or day', {
     usage:
-      '(--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY) [--mid MID]',
+      '[--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY] [--mid MID]',
     schema: Search,
     console: 'read',
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db, now)
       const ofException = input.exception === undefined ? undefined : await createExceptions(db).find(input.exception)
       const [ofRefund] = input.refund === undefined ? [] : await listRefunds(db, { ourRefundId: input.refund })
-      const criteria = toCriteria({ ...input, orderId: input.orderId ?? (ofRefund ?? ofException)?.orderId })
+      const criteria = toCriteria(input, (ofRefund ?? ofException)?.orderId, now)
+      const isDay = 'from' in criteria
       const { orders, more } = await histories.search(criteria, input.mid)
       const [first, second] = orders
-      const only = first && !second ? { ...first, ...(await findOrder(db, first.orderId, now)) } : undefined
-      const ofNoOrder = 'utr' in criteria || 'amount' in criteria ? await createExceptions(db).ofNoOrder(criteria) : []
+      const only = first && !second && !isDay ? { ...first, ...(await findOrder(db, first.orderId, now)) } : undefined
+      const ofNoOrder = 'utr' in criteria || isDay ? await createExceptions(db).ofNoOrder(criteria) : []
       const exceptions = ofException && orders.length === 0 ? [ofException] : ofNoOrder
       // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
       // merchant.
@@ -98,12 +99,15 @@ export async function findOrder(db: Database, orderId: string, now: Date): Promi
   return found
 }
 
-function toCriteria({ utr, orderId = '', merchantOrderId, paymentId, amount, on }: z.output<typeof Search>): Criteria {
+/** Without an identifier, the criteria are a day, by default today. `named` is the order of the refund or exception. */
+function toCriteria(input: z.output<typeof Search>, named: string | undefined, now: Date): Criteria {
+  const { utr, merchantOrderId, paymentId, refund, exception, amount, on = toIstDay(now) } = input
   if (utr !== undefined) return { utr }
   if (merchantOrderId !== undefined) return { merchantOrderId }
   if (paymentId !== undefined) return { paymentId }
-  if (amount === undefined) return { orderId }
-  const from = startOfDay(on as string)
+  const orderId = input.orderId ?? named ?? (refund || exception ? '' : undefined)
+  if (orderId !== undefined) return { orderId }
+  const from = startOfDay(on)
   return { amount, from, until: nextDay(from) }
 }
 

@@ -65,7 +65,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   '--note': 'Note',
   '--older-than': 'Only discrepancies that are at least this many days old; default: 1',
   '--older-than-days': 'Erase the data of orders older than N days',
-  '--on': 'Day (IST) of the order or payment',
+  '--on': 'Day (IST) of the order or payment; default: today',
   '--open': 'List only open ones',
   '--opening': 'Balance before the first day, which the file must confirm',
   '--order-id': 'orderId assigned by the service, 32 hex digits',
