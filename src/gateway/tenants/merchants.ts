@@ -104,6 +104,16 @@ export function createMerchants(db: Queryable) {
       return rows
     },
 
+    /** Returns the names of merchants by MID. */
+    async namesOf(mids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+      if (mids.length === 0) return new Map()
+      const { rows } = await db.query<Pick<Merchant, 'mid' | 'name'>>(
+        'select mid, name from merchants where mid = any ($1)',
+        [mids],
+      )
+      return new Map(rows.map(({ mid, name }) => [mid, name]))
+    },
+
     /** Returns the merchant after the change; undefined if the mid is unknown. */
     update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
       const { columns, values } = given({ mid, ...changes })

@@ -46,7 +46,7 @@ const Search = z
   )
 
 export const findPaymentCommands = [
-  command('payments find', 'Find payments by identifier, amount or day', {
+  command('payments find', 'Find payments by identifier or amount, or list those of a day', {
     usage:
       '[--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY] [--mid MID]',
     schema: Search,

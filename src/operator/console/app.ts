@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { Failure, improperHost } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
+import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
@@ -154,7 +155,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
     const run: OperatorView['run'] = (command, args, given) =>
       command.name === START_PAGE ? runStartPage(...args) : runAs(operator.operator, command, args, given)
-    return { operator, commands: allowed, here, open: {}, rows, now: now(), run }
+    const { namesOf } = createMerchants(context.db)
+    return { operator, commands: allowed, here, open: {}, rows, now: now(), namesOf, run }
   }
 
   function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {
@@ -205,7 +207,7 @@ async function protect(
     // A page of an error is not the file that a failed download would have been.
     reply.removeHeader('content-disposition')
     const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
-    const body = errorText([text, ...(error instanceof CommandError ? error.details : [])])
+    const body = errorText([text, ...(error instanceof CommandError ? error.details : [])], request.view)
     const refreshSeconds = status === 503 && request.method === 'GET' ? limits.today.refreshSeconds : undefined
     const page = { title: 'The request failed', status, refreshSeconds, body }
     return send(reply.headers(HEADERS), page, request.view)

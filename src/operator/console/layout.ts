@@ -4,7 +4,16 @@ import type { Command } from '../cli/command.ts'
 import { neutralize } from '../cli/harmless.ts'
 import { optionsOf } from '../cli/options.ts'
 import { htmlPage } from '../page.ts'
-import { columnOf, flagsOf, labelsOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
+import {
+  columnOf,
+  flagsOf,
+  IDENTIFIERS,
+  labelsOf,
+  type OperatorView,
+  type PageFields,
+  pageName,
+  recordOf,
+} from './view.ts'
 
 /**
  * `beside` is markup beside the title, and `text` the text of the search. `refreshSeconds` is the time until the page
@@ -49,9 +58,12 @@ ${listsOf(view).map(({ name }, index, lists) => {
 })}</ul></nav>
 `
 
-/** Returns the commands that read lists. A command that reads one record by the record's column is no list. */
+/** Returns the commands that read lists. A command that only reads one record by the record's column is no list. */
 const listsOf = ({ commands }: OperatorView) =>
-  commands.filter(({ changes, flags }) => !changes && !flags.some(columnOf))
+  commands.filter((command) => {
+    const flags = flagsOf(command)
+    return !command.changes && !(flags.length > 0 && flags.every(columnOf))
+  })
 
 const isHere = (name: string, { here }: OperatorView) => here.split('?')[0] === pageName(name)
 
@@ -63,7 +75,7 @@ function crumbs(view: OperatorView): Html | undefined {
   return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(first.name)}">${labelsOf(first.name).group}</a> ›</nav>\n`
 }
 
-/** Returns the filters of a command that reads, if it has any. */
+/** Returns the filters of a command that reads, if it has any. The search of every page replaces identifiers. */
 export const filterForm = (command: Command, fields: PageFields): Html =>
   flagsOf(command).length === 0
     ? html``
@@ -87,8 +99,9 @@ function inputs(command: Command, fields: PageFields): Html {
   const excluded = alternativesTo(record, command)
   return html`${optionsOf(command).map(([option, text]) => {
     const [, flag = '', placeholder = ''] = /^--([a-z-]+) ?(.*)/.exec(option) ?? []
-    if (!flagsOf(command).includes(flag) || excluded.includes(flag)) return undefined
     const value = textOf(flag)
+    const isSearched = !command.changes && IDENTIFIERS.includes(flag) && value === ''
+    if (!flagsOf(command).includes(flag) || excluded.includes(flag) || isSearched) return undefined
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
     const [label, hint = ''] = labelAndHint(text)
     return command.switches.includes(flag)

@@ -3,14 +3,15 @@ import { LANGUAGES } from '../../gateway/checkout/texts.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianRupees } from '../../platform/money.ts'
-import { toIstText, toIstTime } from '../../platform/time.ts'
+import { toIstText } from '../../platform/time.ts'
 import { rupees, type TableData } from '../cli/data.ts'
 import type { ShownPayment } from '../cli/find-payments.ts'
 import { discrepancyText, payoutText } from '../cli/payout-of-order.ts'
 import { cellText } from '../cli/write-text.ts'
 import { ageText } from '../texts.ts'
+import { withLinks } from './command-links.ts'
 import type { Page } from './layout.ts'
-import { changeLinks, fieldList, renderData, statusOf } from './render.ts'
+import { changeLinks, fieldList, renderData, statusOf, withUtrs } from './render.ts'
 import { addressOf, type OperatorView } from './view.ts'
 
 /** Returns the page of an order, from the fields of `ops payments show`. `same` is the section with the command. */
@@ -18,8 +19,9 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
   const { status, mid, merchantOrderId, orderId, createdAt, amount, refunded, refundsOpen, refundable } = order
   const { utr, bankReference, acquirer, acquirerId, acquirerPaymentId } = order
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
+  const name = (await view.namesOf([mid])).get(mid)
   const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
-  const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf('payments list', { mid })}">${mid}</a> · ${toIstTime(createdAt)}</p>
+  const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf('payments list', { mid })}">${name}</a> ${mid} · ${toIstText(createdAt)}</p>
 <p class="actions">${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
 <div class="columns">
 <div>${warnings(order.exceptions, view)}
@@ -27,9 +29,9 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
 ${LANGUAGES.map((language) => html`<p class="say" lang="${language}">${order.customer[language]}</p>\n`)}<p class="quiet">A click selects a text, to copy it.</p></section></div>
 <div>
 <section class="card"><h2>Money</h2>
-${fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable })}${payoutOf(order)}</section>
+${await fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable }, view)}${payoutOf(order)}</section>
 <section class="card"><h2>Identifiers</h2>
-${fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, 'order ID at the acquirer': acquirerId, 'payment ID at the acquirer': acquirerPaymentId })}</section>
+${await fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, 'order ID at the acquirer': acquirerId, 'payment ID at the acquirer': acquirerPaymentId }, view)}</section>
 ${same}</div>
 <div><h2>What happened</h2>
 <ol class="timeline">
@@ -65,9 +67,11 @@ const timeline = ({ rows }: TableData): Html[] =>
     return html`<li class="${result}"><span>${withIds(head ?? '')}<small>${withIds(details.join(' · '))}</small></span> <small>${toIstText(at)}</small></li>\n`
   })
 
-/** Returns a text in which long ids are short. */
+/** Returns a text in which an orderId or refundId may wrap, and a click selects it. */
 const withIds = (text: string) =>
-  text.split(/\b([0-9a-f]{32})\b/).map((part, index) => (index % 2 ? html`<span class="id">${part}</span>` : part))
+  text
+    .split(/\b([0-9a-f]{32})\b/)
+    .map((part, index) => (index % 2 ? html`<span class="id">${part}</span>` : withUtrs(part)))
 
 /** Returns the open exceptions, each with the operator's next step and links to the changes that resolve it. */
 const warnings = (exceptions: TableData, view: OperatorView): Html[] =>
@@ -77,6 +81,6 @@ const warnings = (exceptions: TableData, view: OperatorView): Html[] =>
       const cells = exceptions.cells(exception)
       const { kind, amount, utr, receivedAt } = exception
       return html`<section class="card warning"><p><strong>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</strong> · open ${ageText(receivedAt, view.now)}</p>
-<p>${cellText(cells.nextStep)}${utr && ` UTR ${utr}`}</p>
+<p>${withLinks(cellText(cells.nextStep), view)}${utr && html` UTR ${withUtrs(utr)}`}</p>
 <p class="actions">${changeLinks({ exception: exception.id }, cells, view)}</p></section>\n`
     })

@@ -4,6 +4,7 @@ import type { Command } from '../cli/command.ts'
 import { Money, RecordData, TableData } from '../cli/data.ts'
 import { CommandError, UsageError } from '../cli/errors.ts'
 import type { Output } from '../cli/output.ts'
+import { withLinks } from './command-links.ts'
 import type { PendingChange } from './confirmations.ts'
 import { changeForm, confirmationForm, filterForm, type Page, sameCommand, withLabels } from './layout.ts'
 import { orderPage } from './order-page.ts'
@@ -39,7 +40,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const toCsv = html`<a href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => changeLink(one, {}, view))
   const links = html`<p class="actions">${changes}${command.flags.includes('csv') ? toCsv : undefined}</p>\n`
-  return { title, body: html`${filters}${links}${notesOf(output)}${await renderData(data, view)}${same}` }
+  return { title, body: html`${filters}${links}${notesOf(output, view)}${await renderData(data, view)}${same}` }
 }
 
 /** Pages of commands that are no lists, from the fields of the command's data. */
@@ -61,17 +62,17 @@ export async function errorPage(
   // The page of a command that requires filters begins with its empty form.
   if (!command.changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
   const lines = [error.message, ...error.details].map((line) => withLabels(line, command))
-  return { title, status: 400, body: html`${errorText(lines)}${form}` }
+  return { title, status: 400, body: html`${errorText(lines, view)}${form}` }
 }
 
 /** Returns the section with the lines of an error. */
-export const errorText = (lines: readonly string[]): Html =>
-  html`<div class="error" role="alert">${lines.map((line) => html`<p>${line}</p>\n`)}</div>\n`
+export const errorText = (lines: readonly string[], view: OperatorView | undefined): Html =>
+  html`<div class="error" role="alert">${lines.map((line) => html`<p>${view ? withLinks(line, view) : line}</p>\n`)}</div>\n`
 
 /** Returns the page with the empty form of a change, and the record that it changes. */
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const form = changeForm(command, fields, pageBefore(fields, view).page)
-  const before = beforeChange(await recordBefore(command, fields, view))
+  const before = await beforeChange(await recordBefore(command, fields, view), view)
   const body = html`<div class="columns"><div>${form}</div>\n${before}</div>\n`
   return { title: command.summary, body }
 }
@@ -94,7 +95,7 @@ export async function confirmationPage(
   command.prepare(args)
   const isTried = command.flags.includes('dry-run')
   const dryRun = isTried ? await view.run(command, ['--dry-run', ...args], upload) : undefined
-  const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun)}${await renderData(dryRun.data ?? '', view)}`
+  const figures = dryRun && html`<h2>Dry run</h2>\n${notesOf(dryRun, view)}${await renderData(dryRun.data ?? '', view)}`
   const file = upload && { file: upload.name, size: counted(upload.bytes, 'byte'), 'SHA-256': upload.sha256 }
   const { amount: given, ...others } = valuesOf(command, filled)
   const money = given === undefined ? whole : new Money(toPaise(given.join()))
@@ -102,16 +103,16 @@ export async function confirmationPage(
   const signed = sign({ command: command.name, args, back, sha256: upload?.sha256 })
   const same = sameCommand(command, upload ? [`./${upload.name}`, ...flags] : flags)
   const body = html`<div class="columns"><section class="card">
-${amount && html`<p class="amount">${amount}</p>\n`}${fieldList({ ...file, ...others })}${figures}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
+${amount && html`<p class="amount">${amount}</p>\n`}${await fieldList({ ...file, ...others }, view)}${figures}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, { back, amount })}</section>
-<div>${beforeChange(record)}${same}</div></div>
+<div>${await beforeChange(record, view)}${same}</div></div>
 `
   return { title: `${command.summary}?`, body }
 }
 
 /** Returns the section with the record that a change names, as it is before the change. */
-const beforeChange = (record: Cells | undefined) =>
-  record && html`<section class="card"><h2>Before the change</h2>\n${fieldList(record)}</section>\n`
+const beforeChange = async (record: Cells | undefined, view: OperatorView) =>
+  record && html`<section class="card"><h2>Before the change</h2>\n${await fieldList(record, view)}</section>\n`
 
 /** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
 function pageBefore({ back }: PageFields, view: OperatorView) {
@@ -154,6 +155,7 @@ async function findRecord(data: unknown, flag: string, change: PageFields): Prom
 
 /** Renders the result of a change. */
 export const renderResult = async (output: Output, view: OperatorView) =>
-  html`<section class="card done" role="status">${notesOf(output)}${await renderData(output.data ?? '', view)}</section>\n`
+  html`<section class="card done" role="status">${notesOf(output, view)}${await renderData(output.data ?? '', view)}</section>\n`
 
-const notesOf = ({ warnings = [] }: Output) => html`${warnings.map((one) => html`<p class="note">${one}</p>\n`)}`
+const notesOf = ({ warnings = [] }: Output, view: OperatorView) =>
+  html`${warnings.map((one) => html`<p class="note">${withLinks(one, view)}</p>\n`)}`

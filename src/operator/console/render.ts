@@ -4,14 +4,15 @@ import { toIstText } from '../../platform/time.ts'
 import type { Command } from '../cli/command.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
 import { cellText } from '../cli/write-text.ts'
+import { withLinks } from './command-links.ts'
 import { addressOf, addressOfCell, amountOf, changesOf, labelsOf, type OperatorView, type PageFields } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
   if (typeof data === 'function') return renderData(data(), view)
-  if (typeof data === 'string') return data === '' ? html`` : html`<p class="text">${data}</p>\n`
+  if (typeof data === 'string') return data === '' ? html`` : html`<p class="text">${withLinks(data, view)}</p>\n`
   if (data instanceof TableData) return renderTable(data, view)
-  if (data instanceof RecordData && data.parts === undefined) return fieldList(data.fields as Record<string, Cell>)
+  if (data instanceof RecordData && data.parts === undefined) return fieldList(data.fields as Cells, view)
   const parts: Html[] = []
   for await (const part of data instanceof RecordData ? (data.parts ?? []) : data) {
     parts.push(await renderData(part, view))
@@ -20,10 +21,21 @@ export async function renderData(data: Data, view: OperatorView): Promise<Html> 
 }
 
 /** Renders fields by name, such as those of a record, without the empty ones. */
-export const fieldList = (fields: Cells): Html =>
-  html`<dl class="fields">
-${Object.entries(fields).map(([name, cell]) => (isEmpty(cell) ? undefined : html`<div><dt>${inWords(name)}</dt><dd>${rendered(name, cell)}</dd></div>\n`))}</dl>
+export async function fieldList(fields: Cells, view: OperatorView): Promise<Html> {
+  const names = await namesIn([fields], view)
+  return html`<dl class="fields">
+${Object.entries(fields).map(([name, cell]) => (isEmpty(cell) ? undefined : html`<div><dt>${inWords(name)}</dt><dd>${rendered(name, cell, { view, names })}</dd></div>\n`))}</dl>
 `
+}
+
+/** Returns the names of the merchants in records that have no column for the name. */
+async function namesIn(records: readonly Cells[], view: OperatorView): Promise<Shown['names']> {
+  const mids = records.filter(({ name }) => name === undefined).map(({ mid }) => mid)
+  return view.namesOf([...new Set(mids.filter((mid) => typeof mid === 'string'))])
+}
+
+/** What the cells of one table or record share. `names` are the names of merchants by MID. */
+type Shown = { view: OperatorView; names: ReadonlyMap<string, string> }
 
 export type Cells = Readonly<Record<string, Cell | undefined>>
 
@@ -39,14 +51,17 @@ async function renderTable(table: TableData, view: OperatorView): Promise<Html> 
   }
   if (rows.length === 0) return empty === undefined ? html`` : html`<p class="empty">${empty}</p>\n`
   const columns = table.columns.filter((column) => rows.some(({ cells }) => !isEmpty(cells[column])))
-  const begin = (links?: Html[][]) => (changes ? html`<td>${links}</td>` : undefined)
-  const lines = rows.map(
-    ({ cells, links }) =>
-      html`<tr>${begin(links)}${columns.map((column) => renderCell(column, cells[column], records?.[column]))}</tr>\n`,
+  const names = await namesIn(
+    rows.map(({ cells }) => cells),
+    view,
   )
+  const cellsOf = (cells: Cells, flags: typeof records) =>
+    columns.map((column) => renderCell(column, cells[column], { view, names, flag: flags?.[column] }))
+  const begin = (links?: Html[][]) => (changes ? html`<td>${links}</td>` : undefined)
+  const lines = rows.map(({ cells, links }) => html`<tr>${begin(links)}${cellsOf(cells, records)}</tr>\n`)
   // The sums of a table that is cut would be those of its first rows.
   const sums: Cells | undefined = isCut ? undefined : last?.()
-  if (sums) lines.push(html`<tr>${begin()}${columns.map((column) => renderCell(column, sums[column]))}</tr>\n`)
+  if (sums) lines.push(html`<tr>${begin()}${cellsOf(sums, undefined)}</tr>\n`)
   const label = title?.replace(/:$/, '')
   return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? 'rows'}">
 <table>
@@ -64,8 +79,8 @@ const isEmpty = (cell: Cell | undefined) => cell === false || cellText(cell) ===
 const isNumber = (cell: Cell | undefined) =>
   typeof cell === 'number' || cell instanceof Money ? html` class="number"` : undefined
 
-const renderCell = (column: string, cell: Cell | undefined, flag?: string): Html =>
-  html`<td${isNumber(cell)} data-name="${inWords(column)}">${rendered(column, cell, flag)}</td>`
+const renderCell = (column: string, cell: Cell | undefined, shown: Shown & { flag: string | undefined }): Html =>
+  html`<td${isNumber(cell)} data-name="${inWords(column)}">${rendered(column, cell, shown)}</td>`
 
 /**
  * Returns links to the forms of the changes that a record permits. The first of `fields` names the record. An order's
@@ -92,15 +107,32 @@ export const statusOf = (status: string, text = status): Html => html`<span clas
 const [IDENTIFIER, LONG] = [/^(?=.*\d)[\w.-]{20,}$/, 40]
 
 /** Renders a cell, with a link if the cell identifies a record with a page. `flag` names the record. */
-function rendered(name: string, cell: Cell | undefined, flag?: string): Html {
+function rendered(
+  column: string,
+  cell: Cell | undefined,
+  { view, names, flag }: Shown & { flag?: string | undefined },
+) {
   if (isEmpty(cell)) return html``
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
-  if (name === 'status') return statusOf(text)
-  const to = addressOfCell(name, text, flag)
+  if (column === 'status') return statusOf(text)
+  const name = column === 'mid' ? names.get(text) : undefined
+  if (name !== undefined) return html`${name} <small class="quiet">${text}</small>`
+  const to = addressOfCell(column, text, flag)
   const size = IDENTIFIER.test(text) ? 'id' : text.length > LONG ? 'long' : undefined
-  const sized = size ? html`<span class="${size}">${text}</span>` : html`${text}`
+  const shown = to === undefined && size === 'long' ? withLinks(text, view) : withUtrs(text)
+  const sized = size ? html`<span class="${size}">${shown}</span>` : shown
   return to === undefined ? sized : html`<a href="${to}">${sized}</a>`
 }
+
+/** Returns a text in which each UTR of 12 digits is shown in groups of four, and copied without spaces. */
+export const withUtrs = (text: string): Html =>
+  html`${text
+    .split(/\b(\d{12})\b/)
+    .map((part, index) =>
+      index % 2
+        ? html`<span class="utr">${part.match(/.{4}/g)?.map((four) => html`<span>${four}</span>`)}</span>`
+        : part,
+    )}`
 
 /** Formats the name of a field in words: `merchantOrderId` becomes `merchant order ID`. */
 export const inWords = (name: string) =>

@@ -10,7 +10,7 @@ import { RecordData, type TableData } from '../cli/data.ts'
 import { UsageError } from '../cli/errors.ts'
 import { paymentTable } from '../cli/find-payments.ts'
 import { renderData } from './render.ts'
-import { addressOf, type OperatorView, toArguments } from './view.ts'
+import { addressOf, IDENTIFIERS, type OperatorView, toArguments } from './view.ts'
 
 /**
  * What one finder has found; `body` is empty if it has found nothing. `page` is the address of the record if the finder
@@ -53,9 +53,6 @@ const rowsOf = <R extends object>(table: TableData) => Array.from(table.rows as 
 
 /** The fields of the data of `payments find`. */
 type Found = Readonly<Record<'payments' | 'exceptions' | 'settlements', TableData>> & { more: boolean }
-
-/** The flags of `payments find` that may identify a payment by one text. */
-const IDENTIFIERS = ['utr', 'order-id', 'merchant-order-id', 'payment-id', 'refund', 'exception']
 
 async function findByIdentifier(text: string, view: OperatorView): Promise<Result> {
   const orders = new Map<string, FoundOrder>()

@@ -64,8 +64,11 @@ thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--rais
 .number { text-align: right; }
 td:empty { padding: 0; }
 td .long { display: block; width: 18rem; white-space: normal; }
-.id { display: inline-block; text-decoration: inherit; max-width: 7rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; white-space: nowrap; user-select: all; }
-dd .id { max-width: 100%; }
+.id, .utr { user-select: all; }
+.id { font: 0.8125rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
+td .id { display: inline-block; width: 16ch; text-decoration: inherit; vertical-align: bottom; }
+.utr { white-space: nowrap; }
+.utr span + span { margin-left: 0.25em; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 .filters, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: 0.5rem 0.75rem; margin: 0.75rem 0; }
 .filters small { display: none; }

@@ -1,13 +1,14 @@
 import { LIMITS } from '../../limits.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianDigits } from '../../platform/money.ts'
-import { toIstTime } from '../../platform/time.ts'
+import { toIstText } from '../../platform/time.ts'
 import { table } from '../cli/data.ts'
 import type { Today } from '../cli/read-today.ts'
 import { conversionText, keyTable, merchantTable } from '../cli/today.ts'
 import { type Fact, factsOf, SEVERITIES, type Severity } from '../cli/today-facts.ts'
 import { cellText } from '../cli/write-text.ts'
 import { HOURS } from '../monitoring/order-counts.ts'
+import { withLinks } from './command-links.ts'
 import type { Page } from './layout.ts'
 import { plot } from './plot.ts'
 import { renderData } from './render.ts'
@@ -25,7 +26,7 @@ export async function todayPage(today: Today, view: OperatorView, same: Html): P
     : html`This page refreshes every ${refreshSeconds} seconds. <a href="${stop}">Stop refreshing</a>`
   const facts = factsOf(today)
   const [now, later, information] = SEVERITIES.map((severity) => factList(severity, facts, view))
-  const body = html`<p>${toIstTime(at)}. ${refreshing}</p>
+  const body = html`<p>${toIstText(at)}. ${refreshing}</p>
 <section class="needs" aria-labelledby="needs"><h2 id="needs">Needs attention</h2>
 ${now || later ? undefined : html`<p>Nothing.</p>\n`}${now && html`<h3>Now</h3>\n${now}`}${later && html`<h3>Today</h3>\n${later}`}</section>
 <section aria-labelledby="orders"><h2 id="orders">Orders created today</h2>
@@ -40,15 +41,15 @@ ${information}${same}`
 }
 
 /** Returns the facts of one severity, each with a link to the list of its work, and the chapter that explains it. */
-function factList(severity: Severity, all: readonly Fact[], { commands }: OperatorView): Html | undefined {
+function factList(severity: Severity, all: readonly Fact[], view: OperatorView): Html | undefined {
   const facts = all.filter((fact) => fact.severity === severity)
   if (facts.length === 0) return undefined
   const rows = facts.map(({ subject, status, command, chapter }) => {
-    const hasPage = commands.some(({ name }) => name === command?.name)
+    const hasPage = view.commands.some(({ name }) => name === command?.name)
     const linked =
       command && hasPage ? html`<a href="${addressOf(command.name, command.flags)}">${subject}</a>` : subject
     const manual = severity === 'information' ? undefined : chapter && `Operator manual: ${chapter}`
-    return html`<div class="${severity}"><dt>${linked}</dt><dd>${status}${manual && html` <small class="quiet">${manual}</small>`}</dd></div>\n`
+    return html`<div class="${severity}"><dt>${linked}</dt><dd>${withLinks(status, view)}${manual && html` <small class="quiet">${manual}</small>`}</dd></div>\n`
   })
   return html`<dl class="fields facts">\n${rows}</dl>\n`
 }

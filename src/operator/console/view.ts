@@ -15,6 +15,8 @@ export type OperatorView = {
   /** Largest number of rows of a table on a page. */
   rows: number
   now: Date
+  /** Returns the names of merchants by MID. */
+  namesOf: (mids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Runs a command in the operator's name. Throws a UsageError for invalid arguments, before anything is run. */
   run: (command: Command, args: string[], run?: Run) => Promise<Output>
 }
@@ -97,6 +99,9 @@ export const changesBeside = ({ commands }: OperatorView, list: Command) =>
     return changes && !isOfRecord && name.split(' ')[0] === list.name.split(' ')[0]
   })
 
+/** The flags of `payments find` with which the search of every page finds a payment by one text. */
+export const IDENTIFIERS = ['utr', 'order-id', 'merchant-order-id', 'payment-id', 'refund', 'exception']
+
 /** Columns with numbers of other systems, which link to their search. */
 const NUMBERS = ['order_id', 'merchantOrderId', 'utr']
 
@@ -111,6 +116,8 @@ export function addressOfCell(column: string, text: string, flag = flagOf(column
 const LABELS: Readonly<Record<string, string>> = {
   reconcile: 'Reconciliation',
   statements: 'Bank statements',
+  'payments find': 'Payments',
+  'payments list': 'Orders',
   'payments confirm': 'Confirm payment',
   'payments enquire': 'Check status',
   'reconcile differences': 'Discrepancies',
