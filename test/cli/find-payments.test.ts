@@ -115,7 +115,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--order-id', one.orderId, '--mid', other.mid))).toEqual([])
     const { stdout } = await ops('--merchant-order-id', 'SAME-1')
     expect(stdout.split('\n')[0]).toMatch(
-      /^paidAt +mid +orderId +merchantOrderId +amount +status +foundBy +utr +createdAt +acquirer$/,
+      /^paidAt +amount +status +mid +merchantOrderId +utr +foundBy +orderId +createdAt +acquirer$/,
     )
   })
 
@@ -130,7 +130,7 @@ describe('payments find', () => {
     const accounts = payments.map(({ orderId, acquirer }: { orderId: string; acquirer: string }) => [orderId, acquirer])
     expect(Object.fromEntries(accounts)).toEqual({ [one.orderId]: 'cashfree:acme', [other.orderId]: 'direct' })
     expect((await ops('--merchant-order-id', 'TWO-1')).stdout).toMatch(
-      new RegExp(`${one.orderId} .* FAIL .* cashfree:acme *$`, 'm'),
+      new RegExp(` FAIL .* ${one.orderId} .* cashfree:acme *$`, 'm'),
     )
     expect((await ops('--order-id', one.orderId)).stdout).toMatch(/^acquirer +cashfree:acme$/m)
   })

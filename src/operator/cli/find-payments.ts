@@ -46,7 +46,7 @@ const Search = z
   )
 
 export const findPaymentCommands = [
-  command('payments find', 'Find payments by identifier or amount, or list those of a day', {
+  command('payments find', 'Find payments, by default those of today', {
     usage:
       '[--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY] [--mid MID]',
     schema: Search,
@@ -112,7 +112,7 @@ function toCriteria(input: z.output<typeof Search>, named: string | undefined, n
 }
 
 export const paymentTable = (found: FoundOrder[], now: Date, title?: string) =>
-  table('paidAt, mid, orderId, merchantOrderId, amount, status, foundBy, utr, createdAt, acquirer', found, {
+  table('paidAt, amount, status, mid, merchantOrderId, utr, foundBy, orderId, createdAt, acquirer', found, {
     ...{ title, empty: 'No payments found.' },
     cells: (order) => toListed(order, now),
     json: (order) => (isHistory(order) ? toJson(order, now) : toListed(order, now)),

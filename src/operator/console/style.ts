@@ -66,7 +66,8 @@ td:empty { padding: 0; }
 td .long { display: block; width: 18rem; white-space: normal; }
 .id, .utr { user-select: all; }
 .id { font: 0.8125rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
-td .id { display: inline-block; width: 16ch; text-decoration: inherit; vertical-align: bottom; }
+td .id, dd .id { display: inline-block; width: 16ch; text-decoration: inherit; vertical-align: bottom; }
+td > small { display: block; }
 .utr { white-space: nowrap; }
 .utr span + span { margin-left: 0.25em; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
