@@ -92,7 +92,7 @@ function rowsOf(body: string): Record<string, string>[] {
 }
 
 /** A cell with a MID without the merchant's name. */
-const withoutName = (cell: string) => cell.replace(/^.*<small class="quiet">(.*)<\/small>$/, '$1')
+const withoutName = (cell: string) => cell.replace(/^.*<small class="quiet">(.*)<\/small><\/span>$/, '$1')
 
 /** The cells that are not empty, by the letters of their column. */
 const byColumn = (columns: readonly string[], cells: readonly string[]) =>

@@ -32,7 +32,7 @@ describe('texts of the console', () => {
   it('tables and records show the name of a merchant beside the MID', async () => {
     const { mid, orderId } = await paidOrder()
     const { body } = await site.get('/payments-find', key)
-    expect(body).toContain(`>Chai &#38; Co <small class="quiet">${mid}</small></td>`)
+    expect(body).toContain(`<span>Chai &#38; Co <small class="quiet">${mid}</small></span></td>`)
     expect((await site.get(`/payments-show?order-id=${orderId}`, key)).body).toContain(`>Chai &#38; Co</a> ${mid}`)
     const merchants = await site.get('/merchants-list', key)
     expect(copied(cellOf(merchants.body, 'MID'))).not.toContain('Chai')

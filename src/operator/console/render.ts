@@ -116,7 +116,7 @@ function rendered(
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
   if (column === 'status') return statusOf(text)
   const name = column === 'mid' ? names.get(text) : undefined
-  if (name !== undefined) return html`${name} <small class="quiet">${text}</small>`
+  if (name !== undefined) return html`<span>${name} <small class="quiet">${text}</small></span>`
   const to = addressOfCell(column, text, flag)
   const size = IDENTIFIER.test(text) ? 'id' : text.length > LONG ? 'long' : undefined
   const shown = to === undefined && size === 'long' ? withLinks(text, view) : withUtrs(text)

@@ -67,7 +67,7 @@ td .long { display: block; width: 18rem; white-space: normal; }
 .id, .utr { user-select: all; }
 .id { font: 0.8125rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
 td .id, dd .id { display: inline-block; width: 16ch; text-decoration: inherit; vertical-align: bottom; }
-td > small { display: block; }
+td small { display: block; }
 .utr { white-space: nowrap; }
 .utr span + span { margin-left: 0.25em; }
 .text, pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
