@@ -5,7 +5,7 @@ import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './gateway/acquirers/accounts.ts'
 import { isDatabaseUrl } from './platform/db/database-url.ts'
 import type { EncryptionKeys } from './platform/encryption.ts'
-import { readUrl } from './platform/fields.ts'
+import { personName, readUrl } from './platform/fields.ts'
 import {
   checked,
   listOf,
@@ -97,11 +97,7 @@ const OperatorVariables = z.object({
   WEBHOOK_SEALING_KEY: encryptionKeys.default([]),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
   RETURN_CALL_ALLOWED_NETWORKS: networks.default([]),
-  OPS_BY: z
-    .string()
-    .trim()
-    .regex(/^[^\p{C}]{1,64}$/u, 'must be 1 to 64 characters, without control characters')
-    .optional(),
+  OPS_BY: personName.optional(),
   CONSOLE_HOST: z.string().default('127.0.0.1'),
   CONSOLE_PORT: port.default(3002),
   CONSOLE_ALLOWED_HOSTS: hosts.default([]),

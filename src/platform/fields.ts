@@ -38,6 +38,23 @@ export function text(max: number, min = 1) {
   return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
+/**
+ * The name of a merchant, partner or operator. Rejects tags, zero-width spaces and characters that change the writing
+ * direction, because they could disguise a name. The two joiners are accepted, because Indian names need them.
+ */
+export const displayName = (max: number) =>
+  z
+    .string(errorText('must be text'))
+    .trim()
+    .pipe(text(max))
+    .refine(
+      (text) => !/(?![\u200c\u200d])\p{Cf}/u.test(text),
+      'must not contain characters that are invisible or change the writing direction',
+    )
+
+/** The name of an operator, as the audit stores it. */
+export const personName = displayName(64)
+
 /** Text that matches `form`; `rule` is the error text for the caller. */
 export const matching = (form: RegExp, rule: string) => z.string(errorText(rule)).regex(form, rule)
 

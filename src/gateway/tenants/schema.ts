@@ -1,22 +1,12 @@
 import { randomInt } from 'node:crypto'
 import * as z from 'zod'
 import { contrast, darkened } from '../../platform/contrast.ts'
-import { emailAddress, errorText, identifier, matching, readUrl, text, VPA } from '../../platform/fields.ts'
+import { displayName, emailAddress, errorText, identifier, matching, readUrl, VPA } from '../../platform/fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 import { HIGHEST_EXPIRY_MINUTES, LEAST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 
-/**
- * UPI's parameter pn allows at most 99 characters. Rejects characters that change the writing direction, because they
- * could disguise a payee.
- */
-const name = z
-  .string(errorText('must be text'))
-  .trim()
-  .pipe(text(99))
-  .refine(
-    (text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text),
-    'must not contain characters that change the writing direction',
-  )
+/** UPI's parameter pn allows at most 99 characters. */
+const name = displayName(99)
 
 const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
 

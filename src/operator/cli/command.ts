@@ -3,7 +3,7 @@ import type pg from 'pg'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
-import { text } from '../../platform/fields.ts'
+import { personName } from '../../platform/fields.ts'
 import type { ConsoleRight } from '../console/operator-keys.ts'
 import { type Change, runAudited, runDry } from './audited.ts'
 import { UsageError } from './errors.ts'
@@ -165,7 +165,7 @@ function define<S extends z.ZodObject>(
       const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
       if (argument !== undefined) typed[argument] = words[0]
       const input = schema.safeParse(typed)
-      const by = PERSON.optional().safeParse(values.by)
+      const by = personName.optional().safeParse(values.by)
       if (!input.success || !by.success) {
         const errors = (input.error?.issues ?? []).map(({ path: [key], message }) =>
           key === undefined ? message : `${formatValue(String(key))} ${message}`,
@@ -186,8 +186,6 @@ function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | unde
 }
 
 type Values = ReturnType<typeof readArguments>['values']
-
-export const PERSON = z.string().trim().pipe(text(64))
 
 /** Returns the text that the audit stores in place of a secret or of customer data. */
 export const withhold = () => 'withheld'

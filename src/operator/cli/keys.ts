@@ -3,11 +3,11 @@ import { createAccessKeys, type NewAccessKey, USUAL_RIGHTS } from '../../gateway
 import { hashSecret, mintKeyPair } from '../../gateway/tenants/credentials.ts'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../../platform/db/outage.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { identifier, matching, text } from '../../platform/fields.ts'
+import { identifier, matching, personName, text } from '../../platform/fields.ts'
 import { RIGHTS } from '../../platform/rights.ts'
 import { dayText, toIstDay } from '../../platform/time.ts'
 import { CONSOLE_RIGHTS, createOperatorKeys, type NewOperatorKey } from '../console/operator-keys.ts'
-import { atomicCommand, command, PERSON } from './command.ts'
+import { atomicCommand, command } from './command.ts'
 import { record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 
@@ -18,7 +18,7 @@ const OneKey = z.object({
    */
   publicKey: matching(/^pk_[\w-]{1,64}$/, 'must be a public key, pk_…'),
 })
-const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional(), operator: PERSON.optional() })
+const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional(), operator: personName.optional() })
 const ownersIn = ({ mid, pid, operator }: z.output<typeof Owner>) =>
   [mid, pid, operator].filter((given) => given !== undefined).length
 const rightsText = z.string().transform((list) => list.split(',').map((name) => name.trim()))
