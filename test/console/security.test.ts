@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +20,7 @@ import { createOrder, reportPayment } from '../support/orders.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { basic, type Key, LIST, newMerchant, post, type TestService } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
+import { storedUploads } from '../support/stored-uploads.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
 let service: TestService
@@ -166,7 +167,7 @@ async function changesStored(): Promise<unknown> {
 
 /** Expects that `request` is rejected with `status`, changes nothing and stores no file. */
 async function expectRejected(status: number, request: () => Promise<{ status: number }>) {
-  const stored = async () => [await changesStored(), readdirSync(folder)]
+  const stored = async () => [await changesStored(), storedUploads(folder)]
   const before = await stored()
   expect((await request()).status).toBe(status)
   expect(await stored()).toEqual(before)

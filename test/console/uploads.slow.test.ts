@@ -5,8 +5,9 @@ import { beforeAll, expect, it } from 'vitest'
 import { newUtr } from '../support/acquirer.ts'
 import { newOperatorKey } from '../support/console.ts'
 import { opsOn } from '../support/ops.ts'
-import { ROOT, startReading } from '../support/processes.ts'
+import { end, ROOT, startReading } from '../support/processes.ts'
 import { basic, type Key, newMerchant, startService, type TestService } from '../support/service.ts'
+import { storedUploads } from '../support/stored-uploads.ts'
 import { until } from '../support/wait.ts'
 
 const MIB = 1024 * 1024
@@ -30,7 +31,7 @@ beforeAll(async () => {
   address = /address +(\S+)/.exec(running.said())?.[1] as string
 })
 
-const filesStored = () => readdirSync(folder).filter((name) => name.startsWith('upi-console-'))
+const storedFiles = () => storedUploads(folder, running.child.pid)
 
 async function send(body: FormData | URLSearchParams) {
   const headers = { authorization: basic(key), origin: new URL(address).origin }
@@ -73,8 +74,15 @@ it('a file of 60 MB is checked and imported without being read into memory', asy
 })
 
 it('a file of 64 MB and one byte is rejected and leaves nothing on disk', async () => {
-  const before = filesStored()
+  const before = storedFiles().length
   const { status, text } = await upload({}, Buffer.alloc(64 * MIB + 1, 'x'))
   expect([status, text]).toEqual([400, expect.stringContaining('Choose one file of at most 64 MB')])
-  expect(filesStored()).toEqual(before)
+  expect(storedFiles()).toHaveLength(before)
+})
+
+it('a console that is killed leaves no uploaded file on disk', async () => {
+  await upload({}, 'mid,amount\n')
+  expect(storedFiles().map(String)).toEqual(['mid,amount\n'])
+  await end(running.child, 'SIGKILL')
+  expect(readdirSync(folder).filter((name) => name.startsWith('upi-console-'))).toEqual([])
 })

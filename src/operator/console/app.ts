@@ -85,7 +85,6 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   await registerInput(app, limits.body)
   const { bytes: fieldSize, fields } = limits.body
   await app.register(multipart, { limits: { files: 1, fileSize: uploadBytes, fields, fieldSize } })
-  app.addHook('onClose', uploads.removeAll)
 
   app.get('/console.css', async (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE_SHEET))
 

@@ -1,28 +1,26 @@
-import { createHash } from 'node:crypto'
-import { createWriteStream, rmSync } from 'node:fs'
-import { mkdtemp, open, rename } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { type FileHandle, open, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { hashed } from '../../platform/csv/csv.ts'
 import { CommandError } from '../cli/errors.ts'
 
-/** An uploaded file in `folder`. `name` is the name on the operator's machine, and `sha256` is in hex. */
-export type Upload = { folder: string; name: string; bytes: number; sha256: string }
+/** An uploaded file. `name` is the name on the operator's machine, and `sha256` is in hex. */
+export type Upload = { file: FileHandle; name: string; bytes: number; sha256: string }
 
 /**
- * Stores one uploaded file per operator for `ms`, or until the operator uploads another. Each file has a private folder
- * of its own, and its name there is its SHA-256, because the name that the browser sends is untrusted.
+ * Stores one uploaded file per operator for `ms`, or until the operator uploads another. The files have no name on
+ * disk, so the kernel removes them when the process ends, even if it is killed.
  */
 export function createUploads(ms: number) {
-  const remove = ({ folder }: Pick<Upload, 'folder'>) => rmSync(folder, { recursive: true, force: true })
-  const uploads = new LRUCache<string, Upload>({ ttl: ms, ttlAutopurge: true, dispose: remove })
+  const dispose = ({ file }: Upload) => void file.close()
+  const uploads = new LRUCache<string, Upload>({ ttl: ms, ttlAutopurge: true, dispose })
   return {
     /** Stores the file of a form. Throws a CommandError, and stores nothing, if the form is invalid. */
     async receive(request: FastifyRequest, operator: string) {
-      const folder = await mkdtemp(join(tmpdir(), 'upi-console-'))
+      let file: FileHandle | undefined
       const fields: Record<string, unknown> = {}
       let upload: Upload | undefined
       try {
@@ -31,17 +29,17 @@ export function createUploads(ms: number) {
             fields[part.fieldname] = part.value
             continue
           }
-          const [received, hash] = [createWriteStream(join(folder, 'received')), createHash('sha256')]
-          await pipeline(hashed(part.file, hash), received)
-          upload = { folder, name: part.filename, bytes: received.bytesWritten, sha256: hash.digest('hex') }
-          await rename(received.path, join(folder, upload.sha256))
+          const hash = createHash('sha256')
+          file = await openUnnamed()
+          await writeFile(file, hashed(part.file, hash))
+          upload = { file, name: part.filename, bytes: part.file.bytesRead, sha256: hash.digest('hex') }
         }
         // If the operator has chosen no file, the browser sends one without a name.
         if (!upload?.name) throw new Error('no file')
         uploads.set(operator, upload)
         return { fields, upload }
       } catch (error) {
-        remove({ folder })
+        await file?.close()
         // Errors of the file system have a system call. All others are in the form.
         throw (error as NodeJS.ErrnoException).syscall === undefined ? new CommandError(INVALID) : error
       }
@@ -50,13 +48,19 @@ export function createUploads(ms: number) {
     /** Opens the operator's file as standard input. Throws a CommandError if no file with this hash is stored. */
     async open(operator: string, sha256: string) {
       const upload = uploads.get(operator)
-      const file = upload && (await open(join(upload.folder, sha256)).catch(() => undefined))
-      if (!file) throw new CommandError(NOT_STORED)
-      return Object.assign(file.createReadStream(), { fileName: upload.name })
+      if (upload?.sha256 !== sha256) throw new CommandError(NOT_STORED)
+      // Opens the file again, so that a running import reads all of it although the operator uploads another.
+      const file = await open(`/dev/fd/${upload.file.fd}`)
+      return Object.assign(file.createReadStream({ start: 0 }), { fileName: upload.name })
     },
-
-    removeAll: async () => uploads.clear(),
   }
+}
+
+async function openUnnamed(): Promise<FileHandle> {
+  const path = join(tmpdir(), `upi-console-${randomUUID()}`)
+  const file = await open(path, 'wx+', 0o600)
+  await unlink(path)
+  return file
 }
 
 const NOT_STORED = 'The uploaded file is not stored any more, so nothing was changed. Upload it again.'
