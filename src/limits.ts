@@ -341,7 +341,7 @@ export const LIMITS = {
     counts: { cachedMs: 5_000, cachedKeys: 1 },
     /** Largest number of bytes of an uploaded file. */
     uploadBytes: 64 * 1024 * 1024,
-    /** Longest time for a whole request to arrive, in place of `connections.requestMs`: 64 MB at 2 Mbit/s. */
+    /** Longest time for a whole request to arrive: 64 MB at 2 Mbit/s. Its headers have `connections.requestMs`. */
     requestMs: 5 * 60_000,
     /** Largest number of rows of a table on a page. The command line lists all rows. */
     rows: 500,

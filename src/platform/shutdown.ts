@@ -4,9 +4,9 @@ import type { Limits } from '../limits.ts'
 
 type Process = {
   drainSeconds: number
-  log: Logger
+  log: Pick<Logger, 'info' | 'warn'>
   /** Resolves when requests in progress are finished and the database pools are closed. */
-  close: () => Promise<void>
+  close: () => Promise<unknown>
   exit: (code: 0 | 1) => void
 }
 
@@ -20,7 +20,7 @@ export function createShutdown(
     isDraining: () => stoppingSince !== undefined,
 
     /**
-     * Stops the service. During the drain, requests are served, but /readyz fails and responses have `Connection:
+     * Stops the process. During the drain, requests are served, but /readyz fails and responses have `Connection:
      * close`, so that callers use other instances. Then requests in progress are finished, and the database pools are
      * closed. Exits with 0, or with 1 if some requests took too long and were cut off. A second signal terminates the
      * process immediately.
@@ -33,7 +33,8 @@ export function createShutdown(
       stoppingSince = performance.now()
       log.info({ signal, drainSeconds }, 'Stopping')
       await sleep(drainSeconds * 1000)
-      const inTime = await Promise.race([close().then(() => true), sleep(closeMs, false)])
+      // Without a reference, because the timer would keep a process running that has closed everything.
+      const inTime = await Promise.race([close().then(() => true), sleep(closeMs, false, { ref: false })])
       if (inTime) log.info('Stopped')
       else log.warn({ limitSeconds: closeMs / 1000 }, 'Stopped with requests in progress')
       exit(inTime ? 0 : 1)

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import { listRefunds } from '../../src/gateway/refunds/store.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { pageName } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
@@ -335,6 +336,16 @@ describe('sign-in', () => {
     const socket = connect(port, '127.0.0.1')
     socket.end('GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n')
     expect((await text(socket)).split('\r\n', 1)).toEqual(['HTTP/1.1 400 Bad Request'])
+  })
+
+  it('a request whose headers arrive slowly is 408 within the time for headers, before its key is checked', async () => {
+    const limits = { ...LIMITS, connections: { ...LIMITS.connections, requestMs: 50 } }
+    const { app } = await createTestConsole(service, undefined, {}, limits)
+    await app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = app.server.address() as AddressInfo
+    const socket = connect(port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n')
+    expect((await text(socket)).split('\r\n', 1)).toEqual(['HTTP/1.1 408 Request Timeout'])
   })
 
   it('the console accepts only local names from its own machine, and hosts in CONSOLE_ALLOWED_HOSTS', async () => {

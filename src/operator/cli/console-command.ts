@@ -1,9 +1,10 @@
-import { once } from 'node:events'
 import { LIMITS } from '../../limits.ts'
+import { createShutdown } from '../../platform/shutdown.ts'
 import { createOperatorKeys } from '../console/operator-keys.ts'
 import { type Command, command } from './command.ts'
 import { record } from './data.ts'
 import { CommandError } from './errors.ts'
+import { printNote, type Terminal } from './output.ts'
 
 /** Returns the command that serves those of `commands` that the console offers. */
 export const consoleCommands = (commands: readonly Command[]): Command[] => [
@@ -20,15 +21,20 @@ export const consoleCommands = (commands: readonly Command[]): Command[] => [
         .catch(({ message }: Error) => {
           throw new CommandError(`${message}: set another CONSOLE_PORT or CONSOLE_HOST`)
         })
-      return { screens: untilStopped(address, () => app.close()) }
+      return { screens: untilStopped(address, () => app.close(), context.terminal) }
     },
   }),
 ]
 
 const NO_KEY = 'no operator has a valid key: create one with ops keys create --operator NAME --rights read,act'
 
-async function* untilStopped(address: string, close: () => Promise<unknown>) {
+async function* untilStopped(address: string, close: () => Promise<unknown>, terminal: Terminal) {
   yield record({ address })
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-  await close()
+  const note = (...said: unknown[]) => printNote(terminal, String(said.at(-1)))
+  await new Promise<void>((resolve) => {
+    // A connection that outlasts the limit would keep the process running.
+    const exit = (code: 0 | 1) => (code === 0 ? resolve() : process.exit(code))
+    const shutdown = createShutdown({ drainSeconds: 0, log: { info: note, warn: note }, close, exit }, LIMITS.shutdown)
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))
+  })
 }

@@ -80,7 +80,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     (...args) => runAs('console', offered.get(START_PAGE) as Command, args),
     limits.today.page,
   )
-  const app = createOperatorApp({ connections: { ...limits.connections, requestMs } })
+  const app = createOperatorApp(limits, requestMs)
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
   const { bytes: fieldSize, fields } = limits.body

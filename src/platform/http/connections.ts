@@ -8,18 +8,18 @@ import type { Limits } from '../../limits.ts'
 const CHECK_INTERVAL_MS = 100
 
 /**
- * Returns Fastify's options for the limits of a single connection. Node.js' server enforces these limits. A public
- * service also needs HAProxy in front (src/operator/deploy/haproxy.cfg), because only HAProxy limits the connections
+ * Returns Fastify's options for the limits of a single connection. Node.js' server enforces these limits. `requestMs`
+ * is the longest time for a whole request, and `limits.requestMs` that for its headers. A public service also needs HAProxy in front (src/operator/deploy/haproxy.cfg), because only HAProxy limits the connections
  * per client address.
  */
-export function connectionOptions(limits: Limits['connections']) {
+export function connectionOptions(limits: Limits['connections'], requestMs = limits.requestMs) {
   return {
-    requestTimeout: limits.requestMs,
+    requestTimeout: requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionTimeout: limits.stalledMs,
     http: {
       maxHeaderSize: limits.headersBytes,
-      // Equal to requestTimeout, because Node.js applies the longer of the two to the whole request.
+      // At most requestTimeout, because Node.js applies the longer of the two to the whole request.
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       // The check is off, because error-handler.ts rejects a missing Host header with an envelope, whereas Node.js

@@ -22,10 +22,13 @@ type Dependencies = {
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** Creates an app with the limits of connections and the check of the host only, for pages that only operators open. */
-export function createOperatorApp({ connections }: Pick<Limits, 'connections'>): FastifyInstance {
+/**
+ * Creates an app with the limits of connections and the check of the host only, for pages that only operators open.
+ * `requestMs` is the longest time for a whole request, if a body may take longer than headers.
+ */
+export function createOperatorApp({ connections }: Pick<Limits, 'connections'>, requestMs?: number): FastifyInstance {
   const app = fastify({
-    ...connectionOptions(connections),
+    ...connectionOptions(connections, requestMs),
     schemaController: NO_JSON_SCHEMA,
     // Sent here, because a path that cannot be decoded is rejected before any hook.
     frameworkErrors(_error, _request, { raw }) {
