@@ -47,7 +47,9 @@ describe('payments resolve', () => {
   it('payments exceptions prints the next step for each exception until it is resolved', async () => {
     const { mid, id } = await paidTwice()
     const listed = async () => (await ops('exceptions', '--mid', mid)).stdout
-    expect(await listed()).toMatch(/nextStep\n.* The customer paid twice: refund the second payment\.\n/)
+    expect(await listed()).toMatch(
+      /^id +receivedAt +kind +amount +nextStep .*\n.* ₹200\.00 +The customer paid twice: refund the second payment\. /,
+    )
     await json(...resolve(id, REASON))
     expect(await listed()).not.toContain('refund the second payment')
   })
@@ -64,7 +66,7 @@ describe('payments resolve', () => {
   ] as const)('payments exceptions prints a next step for "%s" that the operator can carry out', async (kind, step) => {
     const { mid } = await withExceptions([kind, '200', '2026-05-01T06:00:00Z'])
     const [found] = await json('exceptions', '--mid', mid)
-    expect((await ops('exceptions', '--mid', mid)).stdout).toContain(` ${step}\n`)
+    expect((await ops('exceptions', '--mid', mid)).stdout).toContain(` ${step} `)
     await json(...resolve(found.id, 'returned at the bank, RRN 523504870777'))
     expect(await json('exceptions', '--mid', mid, '--open')).toEqual([])
   })

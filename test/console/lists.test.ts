@@ -1,5 +1,9 @@
+import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { rupees, table } from '../../src/operator/cli/data.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { writeText } from '../../src/operator/cli/write-text.ts'
+import { renderData } from '../../src/operator/console/render.ts'
 import { changesOf, type OperatorView } from '../../src/operator/console/view.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
@@ -158,6 +162,84 @@ describe('a page shows the same figures as its command', () => {
     expect(amountsIn(stdout)).not.toEqual([])
     expect(amountsIn(unescaped(body))).toEqual(expect.arrayContaining(amountsIn(stdout)))
   })
+})
+
+/** The heads of the columns of a page. */
+const headsOf = (body: string) => [...body.matchAll(/<th [^>]*>(.*?)<\/th>/g)].map(([, head = '']) => head)
+
+describe('columns', () => {
+  const namesOf = (heads: string[]) => heads.map((head) => head.toLowerCase().replaceAll(' ', ''))
+
+  it.each<[string, () => Fields, string]>([
+    ['payments exceptions', () => ({ mid }), 'id, receivedAt, kind, amount, nextStep'],
+    ['payments list', () => ({ mid, ...AUGUST }), 'createdAt, merchantOrderId, amount, status'],
+    ['reconcile payouts', () => ({ mid, ...AUGUST }), 'day, mid, bankReference, arrival, net, credited'],
+  ])('the page and the text of %s begin with the columns that matter', async (name, fields, first) => {
+    const names = namesOf(first.split(', '))
+    const { body } = await get(name.replace(' ', '-'), fields(), reader)
+    const { stdout } = await ops(...name.split(' '), ...flagsIn(fields()))
+    const ofText = stdout.slice(0, stdout.indexOf('\n')).split(/ {2,}/)
+    for (const heads of [headsOf(body), ofText]) expect(namesOf(heads).slice(0, names.length)).toEqual(names)
+  })
+
+  it.each<[string, () => Fields, string]>([
+    ['reconcile differences', () => ({ mid: unsettled }), 'MID, Day, Age days, Kind, Owed, Cause'],
+    ['reconcile', () => ({ mid: unsettled, ...AUGUST }), 'Day, Kind, Owed, Cause'],
+  ])('the page of %s begins with the amount and the cause of each discrepancy', async (name, fields, first) => {
+    const { body } = await get(name.replace(' ', '-'), fields(), reader)
+    expect(headsOf(body).join(', ')).toMatch(new RegExp(`^${first}, `))
+  })
+
+  it('CSV lists its columns in one order, those with nothing but 0.00 too', async () => {
+    const csv = async (...args: string[]) => (await ops(...args, '--mid', mid, '--csv')).stdout
+    expect(await csv('payments', 'list', ...flagsIn(AUGUST))).toMatch(
+      /^\ufeff?created_at,order_id,merchant_order_id,amount,status,reason,utr,refunded\n/,
+    )
+    expect(await csv('reconcile', 'payouts', ...flagsIn(AUGUST))).toMatch(
+      /^\ufeff?day,mid,account,bank_reference,rows,gross,fee,tax,deductions,net,arrival,arrived_on,credited,difference,statement,difference_id,resolution\n/,
+    )
+    expect(await csv('reconcile', 'differences')).toMatch(
+      /^\ufeff?mid,day,age_days,kind,difference_id,order_id,merchant_order_id,utr,settlement_utr,exception_id,owed,cause\n/,
+    )
+  })
+
+  it('a column with nothing but 0.00 is left out, and a column with another amount is shown', async () => {
+    const fields = { mid, ...AUGUST }
+    const { body } = await get('reconcile-payouts', fields, reader)
+    const { stdout } = await ops('reconcile', 'payouts', ...flagsIn(fields))
+    for (const heads of [headsOf(body), stdout.slice(0, stdout.indexOf('\n')).split(/ {2,}/)]) {
+      expect(namesOf(heads)).toEqual(expect.arrayContaining(['gross', 'fee', 'tax']))
+      expect(namesOf(heads)).not.toContain('deductions')
+    }
+  })
+
+  it('a column of 0.00 whose total is another amount is shown', async () => {
+    const rows = [{ day: '2026-08-04', fee: 0, net: 0 }]
+    const list = table('day, ₹fee, ₹net', rows, { last: () => ({ day: 'total', fee: rupees(0), net: rupees(-5_00) }) })
+    const page = String(await renderData(list, { rows: 1 } as OperatorView))
+    expect([headsOf(page), page]).toEqual([['Day', 'Net'], expect.stringContaining('-₹5.00')])
+    expect(await text(writeText(list))).toBe('day         net\n2026-08-04  ₹0.00\ntotal       -₹5.00\n')
+  })
+
+  it('each cell names its column with the head of the column', async () => {
+    const { body } = await get('reconcile-payouts', { mid, ...AUGUST }, reader)
+    const named = [...body.matchAll(/ data-name="(.*?)"/g)].map(([, name]) => name)
+    expect(headsOf(body)).toContain('Bank reference')
+    expect([...new Set(named)]).toEqual(headsOf(body))
+  })
+})
+
+it('a failing webhook endpoint shows since when it fails, with a link to the deliveries of its merchant that failed', async () => {
+  const { mid: failing } = await newMerchant(db)
+  await newWebhook(db, { mid: failing, url: 'https://shop.example/hook' }, NOON)
+  await db.query('update webhook_endpoints set failing_since = $2 where mid = $1', [failing, NOON])
+  const { body } = await get('webhooks-list', { mid: failing }, reader)
+  expect(rowsOf(body)).toEqual([expect.objectContaining({ state: 'failing', failingsince: '2026-08-04 12:00:00' })])
+  const [href = ''] = linksTo(body, 'webhooks-deliveries?')
+  expect(href).toBe(`webhooks-deliveries?mid=${failing}&failed=on`)
+  expect((await site.get(`/${href}`, reader)).status).toBe(200)
+  const { stdout } = await ops('webhooks', 'list', '--mid', failing)
+  expect(stdout).toMatch(/ failingSince .*\n.* failing +2026-08-04 12:00:00 IST /)
 })
 
 describe('filters', () => {

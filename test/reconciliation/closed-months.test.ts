@@ -127,7 +127,7 @@ describe('a closed month', () => {
     )
     const shown = await close('2026-10', '\n')
     expect(shown).toMatchObject({ code: 1, stdout: '' })
-    expect(shown.stderr).toMatch(new RegExp(`^${mid} +₹0\\.00 +₹0\\.00 +₹0\\.00 +₹200\\.00 `, 'm'))
+    expect(shown.stderr).toMatch(new RegExp(`^merchant +settled .*\\n${mid} +₹200\\.00 `, 'm'))
     expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: cancelled: nothing was changed$/m)
     expect(await months()).toEqual([])
 

@@ -58,7 +58,8 @@ export const bookCommands = [
         'day, mid, account, bankReference, rows, Σgross, Σfee, Σtax, Σdeductions, Σnet, arrival, arrivedOn, ₹credited, ₹difference, statement, differenceId, resolution'
       const views = withErrors<ArrivedPayout, typeof columns>('arrival', {
         words: ({ arrival }) => ({ arrival: receivedText(arrival) }),
-        records: { bankReference: 'payout' },
+        first: ['day', 'mid', 'bankReference', 'arrival', 'net', 'credited', 'difference'],
+        links: ({ bankReference: payout }) => ({ bankReference: { name: 'reconcile', flags: { payout } } }),
         changes: changesOfPayout,
       })
       return { data: summed('payouts', columns, open ? openOnly(rows) : rows, views), failure }

@@ -60,6 +60,9 @@ export const record = (fields: Readonly<Record<string, Cell>>, ...below: Data[])
 /** Creates a record whose JSON output contains the fields and whose text output contains the parts. */
 export const document = (fields: RecordData['fields'], ...parts: Data[]) => new RecordData(fields, parts)
 
+/** A command that reads, with its flags, to which the console links. */
+export type CommandLink = { name: string; flags: Record<string, string> }
+
 /** How the writers print the rows of a table. Without a function, the writer prints the row itself. */
 export type Views<R, C extends string> = {
   /** Line above the table; printed only if the table has rows. */
@@ -70,8 +73,10 @@ export type Views<R, C extends string> = {
   json?: (row: R) => object
   /** Cells whose text output differs from their CSV output. */
   words?: (row: R) => Partial<Row<C>>
-  /** The flags, by column, with which commands name the records whose identifiers these columns contain. */
-  records?: Partial<Record<Names<C>, string>>
+  /** Columns that text output and pages show before all others. CSV output has the order of the columns. */
+  first?: readonly Names<C>[]
+  /** Returns the commands, with their flags, that show the record or list to which a cell leads, by column. */
+  links?: (row: R) => Partial<Record<Names<C>, CommandLink>>
   /** Returns flags with values, such as `{ exception: id }`, with which commands change the row. */
   changes?: (row: R) => Record<string, string>[]
   /** Formats a row as one line of text, for tables that are too wide for a terminal. */
@@ -83,12 +88,15 @@ export type Views<R, C extends string> = {
 /** Rows under named columns. The rows may be a stream that is too long for memory. */
 export class TableData {
   readonly columns: readonly string[]
+  /** The columns in the order in which text output and pages show them. */
+  readonly shownColumns: readonly string[]
   readonly rows: Rows<object>
   readonly views: Views<never, string>
   readonly #amounts: readonly string[]
 
   constructor(columns: string, rows: Rows<object>, views: Views<never, string>) {
     this.columns = columns.replace(/[₹Σ]/g, '').split(', ')
+    this.shownColumns = [...new Set([...(views.first ?? []), ...this.columns])]
     this.rows = rows
     this.views = views
     this.#amounts = [...columns.matchAll(/[₹Σ](\w+)/g)].map(([, name = '']) => name)

@@ -121,14 +121,15 @@ export function exceptionTable(
   views: { title?: string; empty?: string } = {},
 ): TableData {
   const columns =
-    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, ₹amount, paidAt, toldBy, note, resolution, resolvedBy, nextStep'
+    'id, receivedAt, kind, ₹amount, nextStep, mid, orderId, status, utr, paidAt, acquirerAccount, toldBy, note, resolution, resolvedBy'
   const cells = (exception: PaymentException) => ({
     ...exception,
     note: exception.note ?? bodyLine(exception.body),
     nextStep: exception.resolution === null ? NEXT_STEPS[exception.kind] : null,
   })
   return table(columns, exceptions, {
-    ...{ ...views, cells, records: { id: 'exception' } },
+    ...{ ...views, cells },
+    links: ({ id }) => ({ id: { name: 'payments find', flags: { exception: id } } }),
     changes: ({ id }) => [{ exception: id }],
   })
 }

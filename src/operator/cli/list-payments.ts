@@ -25,7 +25,10 @@ export const listPaymentCommands = [
       const { from = typed.to ?? toIstDay(now), to = from } = daysOf(typed)
       const days = { from: secondsOf(startOfDay(from)), until: secondsOf(nextDay(startOfDay(to))) }
       const orders = readOrders(db, { mid, status, ...days, now: secondsOf(now) })
-      return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded', orders, 'No orders.')
+      return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded', orders, {
+        empty: 'No orders.',
+        first: ['createdAt', 'merchantOrderId', 'amount', 'status', 'reason', 'utr', 'refunded'],
+      })
     },
   }),
 ]

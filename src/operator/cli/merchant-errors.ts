@@ -31,13 +31,14 @@ export function collectErrors<R extends object>(rows: AsyncIterable<R | Merchant
 /** Returns views of a table whose rows may be errors. The column `column` shows the cause of an error. */
 export const withErrors = <R extends object, C extends string>(
   column: string,
-  { cells, json, words, changes, line, ...views }: Views<R, C> = {},
+  { cells, json, words, changes, links, line, ...views }: Views<R, C> = {},
 ): Views<R | MerchantError, C> => ({
   ...views,
   cells: (row) => (isMerchantError(row) ? errorCells(row, column) : (cells?.(row) ?? row)) as Cells<C>,
   json: (row) => (isMerchantError(row) ? row : (json?.(row) ?? row)),
   ...(words && { words: (row) => (isMerchantError(row) ? {} : words(row)) }),
   ...(changes && { changes: (row) => (isMerchantError(row) ? [] : changes(row)) }),
+  ...(links && { links: (row) => (isMerchantError(row) ? {} : links(row)) }),
   ...(line && { line: (row) => (isMerchantError(row) ? merchantErrorText(row) : line(row)) }),
 })
 

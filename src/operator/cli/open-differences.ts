@@ -35,6 +35,7 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant | MerchantError
   }
   let above = ''
   const views = withErrors<OpenRow, typeof COLUMNS>('cause', {
+    first: ['mid', 'day', 'ageDays', 'kind', 'owed', 'cause'],
     cells: ({ id, ...one }) => ({ ...one, differenceId: id }),
     changes: ({ id }) => [{ difference: id }],
     json: (one) => ({ ...one, paid: rupees(one.paid), settled: rupees(one.settled) }),

@@ -47,7 +47,7 @@ export function reportOf(books: AsyncIterable<MerchantBook | MerchantError | End
 }
 
 function merchantData({ mid, form, changed, total, ...book }: MerchantBook): RecordData {
-  const columns = 'day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, ₹paid, ₹settled, ₹owed, cause'
+  const columns = 'day, kind, ₹owed, cause, differenceId, orderId, merchantOrderId, utr, settlementUtr, ₹paid, ₹settled'
   const differences = table(columns, book.discrepancies, {
     cells: ({ id, ...one }) => ({ ...one, differenceId: id, cause: causeOf(one) }),
     changes: ({ id }) => [{ difference: id }],

@@ -81,8 +81,11 @@ export const webhookCommands = [
     console: 'read',
     async run({ mid }, { db, now }) {
       const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
-      const columns = 'id, mid, url, label, state, waiting, behindSeconds, createdAt'
-      return table(columns, endpoints, 'No webhook endpoints.')
+      const columns = 'id, mid, url, label, state, failingSince, waiting, behindSeconds, createdAt'
+      return table(columns, endpoints, {
+        empty: 'No webhook endpoints.',
+        links: ({ mid }) => ({ failingSince: { name: 'webhooks deliveries', flags: { mid, failed: 'on' } } }),
+      })
     },
   }),
 

@@ -29,7 +29,7 @@ async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGe
 
 /**
  * Number of first rows that determine the column widths, because the table may be too long for memory. Wider cells in
- * later rows are not aligned.
+ * later rows are not aligned, and a longer table shows columns of 0.00 too.
  */
 const MEASURED_ROWS = 500
 
@@ -44,23 +44,37 @@ async function* writeLines({ rows, views }: TableData, line: (row: never) => str
 
 async function* writeTable(table: TableData): AsyncGenerator<string> {
   const { title, empty = '' } = table.views
-  let above = title === undefined ? '' : `${title}\n`
-  let held: string[][] = [[...table.columns]]
+  const above = title === undefined ? '' : `${title}\n`
+  const held: Cells[] = []
   let widths: number[] | undefined
+  const linesOf = (rows: readonly Cells[], columns = table.shownColumns) =>
+    rows.map((cells) => columns.map((name) => cellText(cells[name])))
   for await (const cells of cellsOf(table)) {
-    held.push(table.columns.map((name) => cellText(cells[name])))
-    if (widths === undefined && held.length < MEASURED_ROWS) continue
-    widths ??= widthsOf(held)
-    yield above + alignColumns(held, widths)
-    above = ''
-    held = []
+    if (widths !== undefined) yield alignColumns(linesOf([cells]), widths)
+    else if (held.push(cells) === MEASURED_ROWS) {
+      const lines = [table.shownColumns, ...linesOf(held)]
+      widths = widthsOf(lines)
+      yield above + alignColumns(lines, widths)
+    }
   }
   if (widths !== undefined) return
-  if (held.length > 1) yield above + alignColumns(held)
+  const columns = withoutZeros(table.shownColumns, held)
+  if (held.length > 0) yield above + alignColumns([columns, ...linesOf(held, columns)])
   else if (empty !== '') yield `${empty}\n`
 }
 
-async function* cellsOf(table: TableData): AsyncGenerator<Partial<Record<string, Cell>>> {
+type Cells = Partial<Record<string, Cell>>
+
+/** Returns the columns without those that contain nothing but 0.00 in all rows, the total among them. */
+export const withoutZeros = (columns: readonly string[], rows: readonly Cells[]): string[] =>
+  columns.filter((column) => {
+    const texts = rows.map((cells) => cellText(cells[column])).filter((text) => text !== '-')
+    return texts.length === 0 || texts.some((text) => text !== ZERO)
+  })
+
+const ZERO = toIndianRupees(0)
+
+async function* cellsOf(table: TableData): AsyncGenerator<Cells> {
   const { empty, last } = table.views
   let isEmpty = true
   for await (const row of table.rows) {

@@ -135,11 +135,11 @@ async function recordBefore(change: Command, fields: PageFields, view: OperatorV
 /** Returns the cells of the row or the fields of the record that `flag` names with its value in `change`. */
 async function findRecord(data: unknown, flag: string, change: PageFields): Promise<Cells | undefined> {
   if (data instanceof TableData) {
-    const { columns, views, rows } = data
+    const { shownColumns, views, rows } = data
     for await (const row of rows) {
       if (!views.changes?.(row as never).some((one) => one[flag] === change[flag])) continue
       const cells = data.shown(row)
-      return Object.fromEntries(columns.map((column) => [column, cells[column]]))
+      return Object.fromEntries(shownColumns.map((column) => [column, cells[column]]))
     }
   } else if (data instanceof RecordData && data.parts === undefined) {
     return data.fields[columnOf(flag)] === change[flag] ? (data.fields as Cells) : undefined

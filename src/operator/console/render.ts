@@ -2,10 +2,19 @@ import { type Html, html } from '../../platform/html.ts'
 import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
 import type { Command } from '../cli/command.ts'
-import { type Cell, type Data, Money, RecordData, TableData } from '../cli/data.ts'
-import { cellText } from '../cli/write-text.ts'
+import { type Cell, type CommandLink, type Data, Money, RecordData, TableData } from '../cli/data.ts'
+import { cellText, withoutZeros } from '../cli/write-text.ts'
 import { withLinks } from './command-links.ts'
-import { addressOf, addressOfCell, amountOf, changesOf, labelsOf, type OperatorView, type PageFields } from './view.ts'
+import {
+  addressOf,
+  addressOfCell,
+  amountOf,
+  capital,
+  changesOf,
+  labelsOf,
+  type OperatorView,
+  type PageFields,
+} from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
@@ -40,32 +49,34 @@ type Shown = { view: OperatorView; names: ReadonlyMap<string, string> }
 export type Cells = Readonly<Record<string, Cell | undefined>>
 
 async function renderTable(table: TableData, view: OperatorView): Promise<Html> {
-  const { title, empty, last, changes, records } = table.views
-  const rows: { cells: Cells; links: Html[][] }[] = []
+  const { title, empty, last, changes } = table.views
+  const rows: { row: object; cells: Cells }[] = []
   let isCut = false
   for await (const row of table.rows) {
     isCut = rows.length === view.rows
     if (isCut) break
-    const cells = table.shown(row)
-    rows.push({ cells, links: changes?.(row as never).map((fields) => changeLinks(fields, cells, view)) ?? [] })
+    rows.push({ row, cells: table.shown(row) })
   }
   if (rows.length === 0) return empty === undefined ? html`` : html`<p class="empty">${empty}</p>\n`
-  const columns = table.columns.filter((column) => rows.some(({ cells }) => !isEmpty(cells[column])))
-  const names = await namesIn(
-    rows.map(({ cells }) => cells),
-    view,
-  )
-  const cellsOf = (cells: Cells, flags: typeof records) =>
-    columns.map((column) => renderCell(column, cells[column], { view, names, flag: flags?.[column] }))
-  const begin = (links?: Html[][]) => (changes ? html`<td>${links}</td>` : undefined)
-  const lines = rows.map(({ cells, links }) => html`<tr>${begin(links)}${cellsOf(cells, records)}</tr>\n`)
   // The sums of a table that is cut would be those of its first rows.
   const sums: Cells | undefined = isCut ? undefined : last?.()
-  if (sums) lines.push(html`<tr>${begin()}${cellsOf(sums, undefined)}</tr>\n`)
+  const all = rows.map(({ cells }) => cells)
+  const columns = withoutZeros(table.shownColumns, sums ? [...all, sums] : all).filter((column) =>
+    all.some((cells) => !isEmpty(cells[column])),
+  )
+  const names = await namesIn(all, view)
+  const cellsOf = (cells: Cells, links?: Partial<Record<string, CommandLink>>) =>
+    columns.map((column) => renderCell(column, cells[column], { view, names, link: links?.[column] }))
+  const begin = (links?: Html[][]) => (changes ? html`<td>${links}</td>` : undefined)
+  const lines = rows.map(({ row, cells }) => {
+    const toChanges = changes?.(row as never).map((fields) => changeLinks(fields, cells, view))
+    return html`<tr>${begin(toChanges)}${cellsOf(cells, table.views.links?.(row as never))}</tr>\n`
+  })
+  if (sums) lines.push(html`<tr>${begin()}${cellsOf(sums)}</tr>\n`)
   const label = title?.replace(/:$/, '')
   return html`${label && html`<h2>${label}</h2>\n`}<div class="table" tabindex="0" role="region" aria-label="${label ?? 'rows'}">
 <table>
-<thead><tr>${begin()}${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.cells[column])}>${inWords(column)}</th>`)}</tr></thead>
+<thead><tr>${begin()}${columns.map((column) => html`<th scope="col"${isNumber(rows[0]?.cells[column])}>${headOf(column)}</th>`)}</tr></thead>
 <tbody>
 ${lines}</tbody>
 </table>
@@ -79,8 +90,11 @@ const isEmpty = (cell: Cell | undefined) => cell === false || cellText(cell) ===
 const isNumber = (cell: Cell | undefined) =>
   typeof cell === 'number' || cell instanceof Money ? html` class="number"` : undefined
 
-const renderCell = (column: string, cell: Cell | undefined, shown: Shown & { flag: string | undefined }): Html =>
-  html`<td${isNumber(cell)} data-name="${inWords(column)}">${rendered(column, cell, shown)}</td>`
+const renderCell = (column: string, cell: Cell | undefined, shown: Shown & { link: CommandLink | undefined }): Html =>
+  html`<td${isNumber(cell)} data-name="${headOf(column)}">${rendered(column, cell, shown)}</td>`
+
+/** Returns the head of a column, which is beside each cell where the screen is narrow. */
+const headOf = (column: string) => capital(inWords(column))
 
 /**
  * Returns links to the forms of the changes that a record permits. The first of `fields` names the record. An order's
@@ -106,18 +120,18 @@ export const statusOf = (status: string, text = status): Html => html`<span clas
 /** An identifier that is too long for a column, and the number of characters above which a text has several lines. */
 const [IDENTIFIER, LONG] = [/^(?=.*\d)[\w.-]{20,}$/, 40]
 
-/** Renders a cell, with a link if the cell identifies a record with a page. `flag` names the record. */
+/** Renders a cell, with `link` or, without one, a link to the record that the cell identifies. */
 function rendered(
   column: string,
   cell: Cell | undefined,
-  { view, names, flag }: Shown & { flag?: string | undefined },
+  { view, names, link }: Shown & { link?: CommandLink | undefined },
 ) {
   if (isEmpty(cell)) return html``
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
   if (column === 'status') return statusOf(text)
   const name = column === 'mid' ? names.get(text) : undefined
   if (name !== undefined) return html`<span>${name} <small class="quiet">${text}</small></span>`
-  const to = addressOfCell(column, text, flag)
+  const to = link ? addressOf(link.name, link.flags) : addressOfCell(column, text)
   const size = IDENTIFIER.test(text) ? 'id' : text.length > LONG ? 'long' : undefined
   const shown = to === undefined && size === 'long' ? withLinks(text, view) : withUtrs(text)
   const sized = size ? html`<span class="${size}">${shown}</span>` : shown

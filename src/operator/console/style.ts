@@ -39,7 +39,7 @@ main > .card { margin-top: 0.875rem; }
 .empty { padding: 2.5rem 1rem; border-style: dashed; text-align: center; }
 .amount { margin: 0; font-size: 2.125rem; font-weight: 700; line-height: 1.3; }
 .warning strong, dt, .timeline span { display: inline-block; }
-:is(.warning strong, dt, th, .timeline span)::first-letter { text-transform: uppercase; }
+:is(.warning strong, dt, .timeline span)::first-letter { text-transform: uppercase; }
 .fields { max-width: 44rem; margin: 0; }
 .fields > div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.375rem 0; border-top: 1px solid var(--line); }
 .fields > div:first-child { border: 0; }

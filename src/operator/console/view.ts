@@ -105,9 +105,10 @@ export const IDENTIFIERS = ['utr', 'order-id', 'merchant-order-id', 'payment-id'
 /** Columns with numbers of other systems, which link to their search. */
 const NUMBERS = ['order_id', 'merchantOrderId', 'utr']
 
-/** Returns the address of the record or search that a cell identifies. `flag` names the record; undefined if neither. */
-export function addressOfCell(column: string, text: string, flag = flagOf(column)): string | undefined {
+/** Returns the address of the record or search that a cell identifies; undefined if neither. */
+export function addressOfCell(column: string, text: string): string | undefined {
   if (NUMBERS.includes(column)) return addressOf('search', { q: text })
+  const flag = flagOf(column)
   const page = flag && pageOfRecord(flag)
   return flag && page && addressOf(page, { [flag]: text })
 }
@@ -132,7 +133,7 @@ const LABELS: Readonly<Record<string, string>> = {
 /** Returns the title of a command that reads: `List payment exceptions` becomes `Payment exceptions`. */
 export const titleOf = ({ summary }: Command) => capital(summary.replace(/^(?:List|Show|Export) (?:the |an? )?/, ''))
 
-const capital = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
+export const capital = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
 
 /** Returns a command's group, and the label of links and buttons to it. A list has the label of its group. */
 export function labelsOf(name: string): { group: string; label: string } {
