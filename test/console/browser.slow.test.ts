@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { PNG } from 'pngjs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import { browserPath } from '../support/browser.ts'
 import { newOperatorKey } from '../support/console.ts'
 import { opsOn } from '../support/ops.ts'
@@ -23,6 +25,7 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
   let address: string
   let browser: Browser
   const { json } = opsOn(() => service.databaseUrl)
+  const bank = bankOn(() => service.databaseUrl)
 
   beforeAll(async () => {
     service = await startService()
@@ -169,6 +172,64 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
       { person: 'asha', command: 'payments resolve', outcome: 'done' },
       { person: 'asha', command: 'webhooks resend', outcome: 'done' },
     ])
+  })
+
+  /** Stores an open discrepancy and exception, a received payout and one of another amount, of more than ₹10 lakh. */
+  async function booksOfMerchant() {
+    const { mid, orderId } = await paidOrder()
+    await json(
+      'payments',
+      'resolve',
+      '--exception',
+      (await json('payments', 'exceptions', '--mid', mid))[0].id,
+      '--reason',
+      'refunded in cash',
+    )
+    await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
+    await bank.layout('bank', 'day=Date', 'reference=Text', 'debit=Debit', 'credit=Credit', 'balance=Balance')
+    const [received, differs] = [newReference(), newReference()]
+    await bank.addPayout(mid, { day: '2026-08-05', reference: received, rupees: 1004 })
+    await bank.addPayout(mid, { day: '2026-08-05', reference: differs, rupees: 1234567 })
+    const lines = [`05/08/2026,NEFT ${received},,1004,1004`, `05/08/2026,NEFT ${differs},,1234557,1235561`]
+    const file = ['Date,Text,Debit,Credit,Balance', '03/08/2026,TEA,1,,0', ...lines, '30/08/2026,TEA,1,,1235560', '']
+    await bank.must(importArgs(mid, 'bank'), file.join('\n'))
+    return mid
+  }
+
+  /** Returns the brightness, 0 to 255, at the right edge of the last row of the first table. */
+  async function brightnessAtEdge(page: Page): Promise<number> {
+    const box = await page.locator('.table').first().boundingBox()
+    if (box === null) throw new Error('the page has no table')
+    const clip = { x: box.x + box.width - 3, y: box.y + box.height - 24, width: 1, height: 1 }
+    const [red = 0, green = 0, blue = 0] = PNG.sync.read(await page.screenshot({ clip })).data
+    return (red + green + blue) / 3
+  }
+
+  it('the columns that matter are visible at 1280 px, and a table with more columns has a shaded edge', async () => {
+    const mid = await booksOfMerchant()
+    const page = await signIn('light', 1280)
+    for (const [path, ...heads] of [
+      ['payments-exceptions?', 'Amount', 'Next step'],
+      ['reconcile-payouts?month=2026-08&', 'Net', 'Credited', 'Difference'],
+      ['reconcile?month=2026-08&', 'Owed', 'Cause'],
+      ['reconcile-differences?', 'Owed', 'Cause'],
+    ]) {
+      await page.goto(new URL(`${path}mid=${mid}`, address).href)
+      const edgeOf = (selector: string) =>
+        page
+          .locator(selector)
+          .first()
+          .evaluate((node) => node.getBoundingClientRect().right)
+      for (const head of heads) {
+        expect(await edgeOf(`th:text-is("${head}")`)).toBeLessThan(await edgeOf('.table'))
+      }
+    }
+    await page.goto(new URL(`reconcile-payouts?month=2026-08&mid=${mid}`, address).href)
+    const before = await brightnessAtEdge(page)
+    await page.locator('.table').evaluate((node) => node.scrollTo({ left: node.scrollWidth }))
+    const atTheEnd = await brightnessAtEdge(page)
+    expect(atTheEnd).toBe(255)
+    expect(before).toBeLessThan(230)
   })
 
   it('ops console exits with 0 on SIGTERM', async () => {

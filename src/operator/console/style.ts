@@ -1,6 +1,9 @@
 import { COLOURS } from '../../platform/colours.ts'
 
-/** The style sheet of the console. */
+/**
+ * The style sheet of the console. A box with a table has shaded edges, which its content covers as far as it is
+ * scrolled: the shade that remains shows that there is more.
+ */
 export const STYLE_SHEET = `${COLOURS}
 * { box-sizing: border-box; }
 body { display: grid; grid-template: auto 1fr / 12.5rem minmax(0, 1fr); margin: 0; min-height: 100vh; background: var(--ground); color: var(--ink); }
@@ -57,7 +60,16 @@ dd, .needs, .facts { min-width: 0; margin: 0; overflow-wrap: anywhere; }
 .timeline li::after { content: ''; position: absolute; top: 0.4375rem; left: 0; width: 0.625rem; height: 0.625rem; border-radius: 50%; background: var(--dot); }
 .timeline li > span { min-width: 0; overflow-wrap: anywhere; }
 :is(.facts, .tiles, .timeline span) small { display: block; }
-.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; container-type: inline-size; }
+.table { max-height: calc(100vh - 6rem); margin: 0.75rem 0; overflow: auto; border: 1px solid var(--line); border-radius: 0.75rem; container-type: inline-size;
+  --shade: color-mix(in srgb, var(--ink) 25%, transparent);
+  background:
+    linear-gradient(to right, var(--ground) 40%, transparent) local 0 / 2.5rem 100%,
+    linear-gradient(to left, var(--ground) 40%, transparent) local 100% / 2.5rem 100%,
+    linear-gradient(to right, var(--shade), transparent) 0 / 0.875rem 100%,
+    linear-gradient(to left, var(--shade), transparent) 100% / 0.875rem 100%,
+    linear-gradient(to top, var(--ground) 40%, transparent) local 0 100% / 100% 2.5rem,
+    linear-gradient(to top, var(--shade), transparent) 0 100% / 100% 0.875rem;
+  background-repeat: no-repeat; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
 :is(th, td) { max-width: 26rem; padding: 0.4375rem 0.5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-align: left; text-overflow: ellipsis; white-space: nowrap; }
 thead :is(th, td) { position: sticky; top: 0; z-index: 1; background: var(--raised); color: var(--quiet); white-space: normal; }
