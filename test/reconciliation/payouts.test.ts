@@ -54,7 +54,7 @@ const payout = (day: string, bankReference: string, [gross, fee, tax, deductions
   ...{ differenceId: null, resolution: null },
 })
 /** The columns of the text output, beside those of the amounts. */
-const FIRST = ['day', 'mid', 'bankReference', 'arrival', 'net', 'credited', 'difference']
+const FIRST = ['day', 'bankReference', 'arrival', 'net', 'credited', 'difference', 'mid']
 const LAST = ['arrivedOn', 'statement', 'differenceId', 'resolution']
 const MORNING = () => payout('2026-10-05', '523504870001', ['300.00', '4.50', '0.81', '-50.00', '244.69'], 3)
 const NIGHT = () => payout('2026-10-06', 'NIGHT', ['30.00', '0.00', '0.00', '0.00', '30.00'], 2)
@@ -102,15 +102,15 @@ it('reconcile payouts prints the same values as text, CSV and JSON, and preserve
   expect(text.map((line) => line.split(/ {2,}/))).toEqual([
     [...FIRST, 'account', 'rows', 'gross', 'fee', 'tax', 'deductions', ...LAST],
     [
-      ...['2026-10-05', mid, '523504870001', 'not known', '₹244.69', '-', '-'],
+      ...['2026-10-05', '523504870001', 'not known', '₹244.69', '-', '-', mid],
       ...['-', '3', '₹300.00', '₹4.50', '₹0.81', '-₹50.00', ...LAST.map(() => '-')],
     ],
     [
-      ...['2026-10-06', mid, 'NIGHT', 'not known', '₹30.00', '-', '-'],
+      ...['2026-10-06', 'NIGHT', 'not known', '₹30.00', '-', '-', mid],
       ...['-', '2', '₹30.00', '₹0.00', '₹0.00', '₹0.00', ...LAST.map(() => '-')],
     ],
     [
-      ...['total', '-', '-', '-', '₹274.69', '-', '-'],
+      ...['total', '-', '-', '₹274.69', '-', '-', '-'],
       ...['-', '-', '₹330.00', '₹4.50', '₹0.81', '-₹50.00', ...LAST.map(() => '-')],
     ],
   ])

@@ -525,15 +525,37 @@ describe('ops reconcile', () => {
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
+  it('ops reconcile prints what each discrepancy owes, and two tables that fit 132 characters', async () => {
+    const [ninth, tenth] = ['2026-10-09', '2026-10-12']
+    for (const [utr, day] of [
+      ['T1', ninth],
+      ['T2', tenth],
+    ] as const)
+      await pay(utr, at(day))
+    await settle('T1', at(tenth), { amount: '195', fee: '4', tax: '0.72', paymentUtr: 'T1' })
+    const { stdout } = await ops('--from', ninth, '--to', '2026-10-13', '--mid', mid)
+    const [discrepancies, paid, settled] = stdout.split('\n\n')
+    expect(discrepancies).toMatch(
+      / fee mismatch .*, customers paid 200\.00, acquirer settled 199\.72, owed 0\.28: the /,
+    )
+    expect(discrepancies).toMatch(/ missing settlement .*, customers paid 200\.00, owed 200\.00: /)
+    expect(paid).toMatch(/^Customers paid\nday +broughtForward +payments +paid +awaited\n/)
+    expect(settled).toMatch(
+      /^Acquirer settled\nday +settlements +settled +fee +tax +net +carriedForward +differences\n/,
+    )
+    const tables = [paid, settled].join('\n').split('\n')
+    expect(Math.max(...tables.map((line) => line.length))).toBeLessThanOrEqual(132)
+  })
+
   it('ops reconcile prints amounts with Indian digit grouping in text, and without grouping in JSON and CSV', async () => {
     await settle('BIG', at('2026-10-06'), { amount: '3218361.86', fee: '12345.60', tax: '1234567.00' })
     const days = ['--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
     const plain = /\d{4,}\.\d\d/
     const grouped = /\d,\d{3}\.\d\d/
     const text = (await ops(...days)).stdout
-    expect(text).toContain('settled 44,65,274.46: 44,65,274.46 more than the payments of 2026-10-05')
+    expect(text).toContain('acquirer settled 44,65,274.46, owed -44,65,274.46: 44,65,274.46 more than')
     expect(text).toMatch(
-      /^2026-10-06 +₹0\.00 +₹0\.00 +₹0\.00 +₹44,65,274\.46 .* -₹44,65,274\.46 +₹12,345\.60 +₹12,34,567\.00 +₹32,18,361\.86 /m,
+      /^2026-10-06 +1 +₹44,65,274\.46 +₹12,345\.60 +₹12,34,567\.00 +₹32,18,361\.86 +-₹44,65,274\.46 +1$/m,
     )
     const [, id = ''] = /payout total (\w{16})/.exec(text) ?? []
     for (const args of [

@@ -58,7 +58,7 @@ export const bookCommands = [
         'day, mid, account, bankReference, rows, Σgross, Σfee, Σtax, Σdeductions, Σnet, arrival, arrivedOn, ₹credited, ₹difference, statement, differenceId, resolution'
       const views = withErrors<ArrivedPayout, typeof columns>('arrival', {
         words: ({ arrival }) => ({ arrival: receivedText(arrival) }),
-        first: ['day', 'mid', 'bankReference', 'arrival', 'net', 'credited', 'difference'],
+        first: ['day', 'bankReference', 'arrival', 'net', 'credited', 'difference'],
         links: ({ bankReference: payout }) => ({ bankReference: { name: 'reconcile', flags: { payout } } }),
         changes: changesOfPayout,
       })

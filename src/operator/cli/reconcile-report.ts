@@ -10,7 +10,7 @@ import { type Balance, formatSums, type Sums } from '../../books/reconciliation/
 import { groupRupees, toDecimalText, toPaise } from '../../platform/money.ts'
 import { toIstDay, toIstTime } from '../../platform/time.ts'
 import { balanceText } from '../texts.ts'
-import { type Cell, document, Money, RecordData, table } from './data.ts'
+import { type Cell, document, Money, RecordData, type TableData, table } from './data.ts'
 import { toOneLine } from './harmless.ts'
 
 /**
@@ -59,18 +59,19 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
     json: ({ mid, ...one }) => one,
   })
   const unlisted = unlistedTable(book.unlisted)
-  const days = table(COLUMNS, book.days, {
-    cells: (sums) => ({ day: sums.day, ...figuresOf(sums) }),
-    json: (sums) => ({ day: sums.day, ...figuresOf(sums) }),
-    last: () => ({ day: 'total', ...figuresOf(total) }),
-  })
+  const days = book.days.map((sums) => ({ day: sums.day, ...figuresOf(sums) }))
   const heading = mid === '' ? 'Unknown orders' : `${mid}, paid out ${FORMS[form]}`
   const since = changed && changesTable(changed.rows)
   const fields = {
     ...{ mid, file: form, differences, unlisted, exceptions, days },
     ...{ changed: changed && { ...changed, rows: since }, total: figuresOf(total) },
   }
-  const parts = [differences, unlisted, exceptions, ...(mid === '' ? [] : [days])]
+  const parts = [
+    differences,
+    unlisted,
+    exceptions,
+    ...(mid === '' ? [] : sidesOf([...days, { day: 'total', ...figuresOf(total) }])),
+  ]
   if (!changed || !since) return document(fields, heading, ...parts)
   const closed = `closed by ${changed.closedBy} at ${toIstTime(changed.closedAt)}; since then: ${figuresText(changed)}`
   return document(fields, `${heading}\n${indented(closed)}`, since, ...parts)
@@ -79,8 +80,8 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
 function allMerchants({ total, changed }: End, count: number): RecordData {
   const figures =
     changed.length > 0 ? `All merchants, since the month was closed: ${figuresText({ figures: changed })}` : ''
-  const all = table(COLUMNS, [{ day: 'total', ...figuresOf(total) }], { title: 'All merchants' })
-  return document({}, figures, ...(count > 1 ? [all] : []))
+  const all = sidesOf([{ day: 'total', ...figuresOf(total) }], ', all merchants')
+  return document({}, figures, ...(count > 1 ? all : []))
 }
 
 /** The form in which the bank pays a merchant out, in accounting terms. */
@@ -97,11 +98,17 @@ const FORMS = {
 export const indented = (text: string) => `  ${toOneLine(groupRupees(text))}`
 
 /**
- * Columns of the table of days. In each row, brought forward + paid + duplicates - settled - refunded + both resolved =
- * carried forward.
+ * Returns the figures of days in two tables, because one table would be wider than a terminal. For each day, brought
+ * forward + paid + duplicates - refunded - settled + both resolved = carried forward.
  */
-const COLUMNS =
-  'day, broughtForward, paid, duplicates, settled, refunded, resolvedPlus, resolvedMinus, carriedForward, fee, tax, net, payments, settlements, awaited, differences'
+const sidesOf = (days: readonly FiguresOfDay[], of = ''): TableData[] => [
+  table('day, broughtForward, payments, paid, duplicates, refunded, awaited', days, { title: `Customers paid${of}` }),
+  table('day, settlements, settled, fee, tax, net, resolvedPlus, resolvedMinus, carriedForward, differences', days, {
+    title: `Acquirer settled${of}`,
+  }),
+]
+
+type FiguresOfDay = { day: string } & ReturnType<typeof figuresOf>
 
 const figuresOf = (sums: Sums & Balance) => figuresInRupees(formatSums(sums))
 
@@ -127,19 +134,20 @@ const rupeesText = (paise: number | null) => (paise === null ? null : toDecimalT
 
 /**
  * Formats a discrepancy as one line, such as `2026-11-03 duplicate settlement 261103…: order 019a…, order_id 1001, UTR
- * 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before`.
+ * 5235…, settlement N12, customers paid 200.00, acquirer settled 200.00, owed -200.00: settlement N11 has paid it before`.
  */
 export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
-  const { id, day, kind, utr, settlementUtr, paid, settled } = discrepancy
+  const { id, day, kind, utr, settlementUtr, paid, settled, owed } = discrepancy
   const facts = {
     order: orderText(discrepancy),
     UTR: utr,
     settlement: settlementUtr === utr ? null : settlementUtr,
-    paid: rupeesText(paid),
-    settled: rupeesText(settled),
+    'customers paid': rupeesText(paid),
+    'acquirer settled': rupeesText(settled),
+    owed: rupeesText(owed),
   }
   const known = Object.entries(facts).flatMap(([name, fact]) => (fact === null ? [] : `${name} ${fact}`))
-  return [`${day} ${kind} ${id}`, ...(known.length > 0 ? [known.join(', ')] : []), causeOf(discrepancy)].join(': ')
+  return [`${day} ${kind} ${id}`, known.join(', '), causeOf(discrepancy)].join(': ')
 }
 
 const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'>) =>
