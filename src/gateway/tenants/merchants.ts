@@ -106,7 +106,6 @@ export function createMerchants(db: Queryable) {
 
     /** Returns the names of merchants by MID. */
     async namesOf(mids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-      if (mids.length === 0) return new Map()
       const { rows } = await db.query<Pick<Merchant, 'mid' | 'name'>>(
         'select mid, name from merchants where mid = any ($1)',
         [mids],

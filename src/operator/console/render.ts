@@ -39,8 +39,9 @@ ${Object.entries(fields).map(([name, cell]) => (isEmpty(cell) ? undefined : html
 
 /** Returns the names of the merchants in records that have no column for the name. */
 async function namesIn(records: readonly Cells[], view: OperatorView): Promise<Shown['names']> {
-  const mids = records.filter(({ name }) => name === undefined).map(({ mid }) => mid)
-  return view.namesOf([...new Set(mids.filter((mid) => typeof mid === 'string'))])
+  const cells = records.filter(({ name }) => name === undefined).map(({ mid }) => mid)
+  const mids = [...new Set(cells.filter((mid) => typeof mid === 'string'))]
+  return mids.length === 0 ? new Map() : view.namesOf(mids)
 }
 
 /** What the cells of one table or record share. `names` are the names of merchants by MID. */
