@@ -27,6 +27,18 @@ export function ageText(moment: Date, now: Date): string {
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
+const SIZES = [
+  ['MB', 1e6],
+  ['GB', 1e9],
+  ['TB', 1e12],
+] as const
+
+/** Formats a number of bytes, such as `12.3 GB`. */
+export function sizeText(bytes: number): string {
+  const [unit, unitBytes] = SIZES.findLast(([, each]) => bytes >= each) ?? SIZES[0]
+  return `${(bytes / unitBytes).toFixed(1)} ${unit}`
+}
+
 /** Formats counts, such as `2 double payment, 1 late payment`, or `none` if all counts are 0. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const some = Object.entries(counts).filter(([, count]) => count > 0)

@@ -84,6 +84,7 @@ describe('ops today', () => {
         ...{ errors: [], carriedForward: '0.00', open: { count: 0, owed: '0.00', oldest: null } },
       },
       migration: expect.stringMatching(/^\d{4}_/),
+      databaseBytes: expect.any(Number),
     })
     expect(await today('--by-merchant')).not.toMatch(/NaN|undefined|null|Infinity/)
   })
@@ -239,6 +240,51 @@ describe('ops today', () => {
     ]) {
       expect(text).toContain(line)
     }
+  })
+
+  it('ops today shows an endpoint as behind when its last 10 deliveries failed, before it has failed for 15 minutes', async () => {
+    const { db, clock } = service
+    const merchant = await newMerchant(db)
+    const orderId = await order(merchant, '1')
+    const since = new Date(clock.now().getTime() - 60_000)
+    const failing = async (endpointId: string, failed: number) => {
+      await db.query(
+        `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since)
+         values ($1, $2, 'webhook', 'https://a.example/', '\\x00', now(), $3)`,
+        [merchant.mid, endpointId, since],
+      )
+      // Deliveries before the last success, failed deliveries after it, and deliveries that were not attempted yet.
+      await db.query(
+        `insert into webhook_deliveries
+           (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at, attempts, attempted_at, due_at)
+         select $1, $2, $3, n, 'payment.attempt_failed', 'PENDING', now(), 1,
+                case when n <= 5 then $4::timestamptz - interval '1 second' when n <= 5 + $5 then $4 end, $4
+           from generate_series(1, 30) n`,
+        [merchant.mid, endpointId, orderId, since, failed],
+      )
+    }
+    await failing('ep_nine', 9)
+    await failing('ep_ten', 10)
+    const { webhooks } = await today('--json')
+    const ofMerchant = webhooks.longest.filter(({ mid }: { mid: string }) => mid === merchant.mid)
+    expect(ofMerchant).toEqual([
+      {
+        mid: merchant.mid,
+        endpointId: 'ep_ten',
+        dueSince: since.toISOString(),
+        failingSince: since.toISOString(),
+        switchedOffAt: null,
+      },
+    ])
+    expect(webhooks.behind).toBe(webhooks.longest.length)
+  })
+
+  it('ops today prints the size of the database beside its schema', async () => {
+    const { db } = await createTestDatabase()
+    const { databaseBytes } = await run(['--json'], db)
+    const { rows } = await db.query('select pg_database_size(current_database()) as bytes')
+    expect(Math.abs(databaseBytes - rows[0].bytes)).toBeLessThan(10_000_000)
+    expect(await run([], db)).toMatch(/^information +database +\d+\.\d MB, schema \d{4}_\w+ *$/m)
   })
 
   it('ops today lists the valid keys of merchants, partners and operators that expire within 14 days, the earliest first', async () => {

@@ -23,6 +23,7 @@ const QUIET = {
   returnCalls: { givenUp: 0, newest: [] },
   settlementImport: null,
   migration: '0015_operator_keys',
+  databaseBytes: 12_300_000_000,
   balance: balanceOf({}),
   arrivals: [],
   arrivalErrors: [],
@@ -78,7 +79,7 @@ const CASES: [Fact['severity'], string, string, object][] = [
   ['information', 'failed attempts', 'attempts failed', { failures: [{ reason: 'wrong_pin', count: 2 }] }],
   ['information', 'failover', 'the fallback acquirer created orders', { byNextAcquirer: 1 }],
   ['information', 'settlements', 'no file was imported', {}],
-  ['information', 'schema', 'the newest migration is known', {}],
+  ['information', 'database', 'its size and newest migration are known', {}],
 ]
 
 const factsWith = (changes: object) => factsOf({ ...QUIET, ...changes } as Today)

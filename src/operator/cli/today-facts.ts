@@ -1,6 +1,6 @@
 import { counted, toIndianDigits } from '../../platform/money.ts'
 import { countOpen, type OverdueWebhook } from '../monitoring/overview.ts'
-import { agesText, ageText, balanceText, receivedText } from '../texts.ts'
+import { agesText, ageText, balanceText, receivedText, sizeText } from '../texts.ts'
 import { errorsLine } from './merchant-errors.ts'
 import type { Today } from './read-today.ts'
 import { cellText } from './write-text.ts'
@@ -78,7 +78,11 @@ export function factsOf(all: Today): Fact[] {
     { subject: 'failover', status: failoverText(byNextAcquirer), chapter: 'acquirers' },
     { subject: 'return-URL callbacks', status: callbacksText(all), chapter: 'webhooks' },
     { subject: 'settlements', status: importText(all), chapter: 'settlements' },
-    { subject: 'schema', status: all.migration ?? 'none' },
+    {
+      subject: 'database',
+      status: `${sizeText(all.databaseBytes)}, schema ${all.migration ?? 'none'}`,
+      chapter: 'capacity',
+    },
   ]
   const facts = candidates.flatMap(({ now, today, status, ...fact }): Fact[] =>
     status === undefined ? [] : [{ ...fact, status, severity: now ? 'now' : today ? 'today' : 'information' }],

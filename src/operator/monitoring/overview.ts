@@ -26,7 +26,10 @@ type OldestException = {
   receivedAt: Date
 }
 
-/** A webhook endpoint that has been failing or late for at least 15 minutes, or was disabled by the service. */
+/**
+ * A webhook endpoint that has been failing or late for at least 15 minutes, whose last 10 deliveries failed, or that the
+ * service disabled.
+ */
 export type OverdueWebhook = {
   mid: string
   endpointId: string
@@ -54,7 +57,7 @@ export type OpenRefund = {
 /** Numbers of open exceptions and open refunds, by age. */
 export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
 
-/** The operator's open tasks, the last import and the last migration, without customer data. */
+/** The operator's open tasks, the last import and the state of the database, without customer data. */
 export type Overview = {
   /**
    * `open` counts open exceptions by age, and `amount` is the sum of all open exceptions in paise. The sum may be beyond
@@ -73,6 +76,7 @@ export type Overview = {
   settlementImport: { importedAt: Date; file: string } | null
   /** The newest applied migration. */
   migration: string | null
+  databaseBytes: number
 }
 
 const HOUR_MS = 60 * 60_000
@@ -81,6 +85,8 @@ const HOUR_MS = 60 * 60_000
  * scheduled delivery within seconds, and retries of a short failure need no operator.
  */
 const BEHIND_MS = 15 * 60_000
+/** Number of deliveries that all fail before an endpoint that failed for a shorter time counts as behind. */
+const FAILED_DELIVERIES = 10
 const ABANDONED_SHOWN_HOURS = 7 * 24
 /** Largest number of rows per list. `ops` has commands that list all rows. */
 const LISTED = 20
@@ -157,13 +163,20 @@ export function createOverview(db: Queryable) {
             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
             order by due_at
             limit 1) d on true
+         -- Only deliveries since the last success, and only of endpoints that began to fail within 15 minutes.
+         left join lateral (
+           select count(*) as failed
+             from (select from webhook_deliveries
+                    where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
+                      and e.failing_since > $1 and attempted_at >= e.failing_since
+                    limit $3) one) f on true
         -- Excludes endpoints that the operator disabled. Also excludes failing return-URL callbacks, because they fail
         -- for single orders.
         where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
-                   else (e.failing_since <= $1 and e.kind = 'webhook') or d.due_at <= $1 end
+                   else ((e.failing_since <= $1 or f.failed = $3) and e.kind = 'webhook') or d.due_at <= $1 end
         order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
         limit $2`,
-      [new Date(now.getTime() - BEHIND_MS), LISTED],
+      [new Date(now.getTime() - BEHIND_MS), LISTED, FAILED_DELIVERIES],
     )
     return { behind: rows[0]?.behind ?? 0, longest: rows.map(({ behind, ...webhook }) => webhook) }
   }
@@ -195,6 +208,11 @@ export function createOverview(db: Queryable) {
     return rows[0] ?? null
   }
 
+  async function databaseBytes(): Promise<number> {
+    const { rows } = await db.query<{ bytes: number }>('select pg_database_size(current_database()) as bytes')
+    return rows[0]?.bytes ?? 0
+  }
+
   return {
     /** Returns the numbers of open exceptions and open refunds by age. */
     async openCounts(now: Date): Promise<OpenCounts> {
@@ -215,6 +233,7 @@ export function createOverview(db: Queryable) {
         returnCalls: await returnUrlCallbacksAbandoned(now),
         settlementImport: await lastSettlementImport(),
         migration: [...(await appliedMigrations(db))].sort().at(-1) ?? null,
+        databaseBytes: await databaseBytes(),
       }
     },
   }
