@@ -66,6 +66,7 @@ export const GUIDES = {
         'ConnectionsScarce',
         'DatabaseServerAway',
         'NoSynchronousStandby',
+        'DiskSpaceLow',
       ],
       Acquirers: [
         'AcquirerAway',

@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { labelsOf, pageName } from '../../src/operator/console/view.ts'
+import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
+import { type Key, startService } from '../support/service.ts'
 import { chapterText, guideText, ROOT } from './guides.ts'
 
 const RULES = readFileSync(join(ROOT, 'src/operator/monitoring/alerts.yml'), 'utf8')
@@ -10,7 +13,16 @@ const RULES = readFileSync(join(ROOT, 'src/operator/monitoring/alerts.yml'), 'ut
 const ALERTS = RULES.split(/^ {6}- alert: /m)
   .slice(1)
   .map((rule) => ({ name: rule.slice(0, rule.indexOf('\n')), rule }))
+const CONSOLE_LINK = /In the console, open \[([^\]]+)\]\(http:\/\/localhost:3002\/([a-z-]+)(?:\?([a-z-]+)=on)?\)/g
 const HEADINGS = ['## Impact', '## Checks', '## Fix', '## When it resolves']
+
+let site: TestConsole
+let key: Key
+beforeAll(async () => {
+  const service = await startService()
+  site = await createTestConsole(service)
+  key = await newOperatorKey(service.db)
+})
 
 describe('every alert has a page', () => {
   it('the tests for alert pages read all rules of alerts.yml', () => {
@@ -46,6 +58,16 @@ describe('every alert has a page', () => {
       expect(text).toContain(`Fires ${delay}`)
     },
   )
+
+  it.each(ALERTS)('the page of the alert $name links to the page of the console to open', async ({ name }) => {
+    const links = [...chapterText(`alerts/${name}`).matchAll(CONSOLE_LINK)]
+    expect(links).toHaveLength(1)
+    const [[, label, page = '', flag] = []] = links
+    const command = COMMANDS.find((one) => one.console === 'read' && pageName(one.name) === page)
+    expect(command && labelsOf(command.name).label).toBe(label)
+    expect(command?.flags).toEqual(expect.arrayContaining(flag === undefined ? [] : [flag]))
+    expect((await site.get(`/${page}${flag ? `?${flag}=on` : ''}`, key)).status).toBe(200)
+  })
 
   it('alerts and pages name only commands that exist', () => {
     const named = [...`${RULES}${guideText('alerts')}`.matchAll(/(?<=["`( ]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)]

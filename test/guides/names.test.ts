@@ -81,6 +81,7 @@ describe.each(GUIDES)('the guide of the %s', (guide) => {
       'src/operator/deploy/upi-payments-daily.timer',
       'src/operator/deploy/docker-compose.override.yml',
       'src/operator/deploy/journald.conf',
+      'src/operator/monitoring/prometheus.yml',
     ]
     expect(files.filter((file) => guide !== 'operator' || !installed.includes(file))).toEqual([])
     for (const file of files.filter((file) => !file.startsWith('dist/')))

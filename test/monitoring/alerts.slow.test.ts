@@ -14,7 +14,7 @@ describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
 
   it.each([
     [
-      'unreachable instances and database servers, a missing job, and responses with 503 and 500',
+      'unreachable instances and database servers, full disks, a missing job, and responses with 503 and 500',
       'instance-alerts.yml',
     ],
     ['delayed and disabled webhooks, and webhooks to private addresses', 'webhook-alerts.yml'],
