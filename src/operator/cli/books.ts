@@ -1,18 +1,18 @@
 import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { type ArrivedPayout, isOpenPayout, listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
+import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { type JournalLine, journalOf } from '../../books/reconciliation/journal.ts'
-import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
+import { isMerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
 import { identifier } from '../../platform/fields.ts'
 import { toIstTime } from '../../platform/time.ts'
-import { receivedText } from '../texts.ts'
 import { type Context, command } from './command.ts'
 import { document, summed, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { collectErrors, failureOf, withErrors } from './merchant-errors.ts'
+import { openOnly, payoutList } from './payout-list.ts'
 import { requireMerchant } from './reconcile.ts'
 import { changeLine, changesTable, figuresText, indented } from './reconcile-report.ts'
 
@@ -25,20 +25,6 @@ const hasDays = ({ from, to, month }: Filter) => Boolean(from ?? to ?? month)
 async function filterOf({ mid, ...typed }: Filter, { db, now }: Context) {
   await requireMerchant(db, mid)
   return { ...(daysOf(typed) as Days), mid, now }
-}
-
-async function* openOnly(payouts: AsyncIterable<ArrivedPayout | MerchantError>) {
-  for await (const payout of payouts) if (isOpenPayout(payout)) yield payout
-}
-
-/** Returns the flags that match a payout with a credit of its amount, or with any credit, and that resolve the payout. */
-function changesOfPayout({ bankReference: payout, arrival, statement, differenceId }: ArrivedPayout) {
-  const credits = arrival === 'perhaps' ? [...(statement ?? '').matchAll(/(\d+) line (\d+)/g)] : []
-  return [
-    ...credits.map(([, statement = '', line = '']) => ({ payout, statement, line })),
-    ...(arrival === 'not arrived' ? [{ payout }] : []),
-    ...(differenceId === null ? [] : [{ difference: differenceId }]),
-  ]
 }
 
 export const bookCommands = [
@@ -54,15 +40,7 @@ export const bookCommands = [
     async run({ open, ...typed }, context) {
       const requested = await filterOf(hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }, context)
       const { rows, failure } = collectErrors(listArrivals(context.db, requested))
-      const columns =
-        'day, mid, account, bankReference, rows, Σgross, Σfee, Σtax, Σdeductions, Σnet, arrival, arrivedOn, ₹credited, ₹difference, statement, differenceId, resolution'
-      const views = withErrors<ArrivedPayout, typeof columns>('arrival', {
-        words: ({ arrival }) => ({ arrival: receivedText(arrival) }),
-        first: ['day', 'bankReference', 'arrival', 'net', 'credited', 'difference'],
-        links: ({ bankReference: payout }) => ({ bankReference: { name: 'reconcile', flags: { payout } } }),
-        changes: changesOfPayout,
-      })
-      return { data: summed('payouts', columns, open ? openOnly(rows) : rows, views), failure }
+      return { data: payoutList(open ? openOnly(rows) : rows), failure }
     },
   }),
 

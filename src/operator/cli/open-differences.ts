@@ -4,7 +4,7 @@ import { isMerchantError, type MerchantError } from '../../books/reconciliation/
 import type { OpenOfMerchant } from '../../books/reconciliation/open-discrepancies.ts'
 import { counted, toIndianRupees } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
-import { document, Money, type RecordData, rupees, table } from './data.ts'
+import { document, Money, type RecordData, rupees, type TableData, table } from './data.ts'
 import { withErrors } from './merchant-errors.ts'
 import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
 
@@ -13,8 +13,12 @@ const COLUMNS =
 
 type OpenRow = OpenOfMerchant['discrepancies'][number] & { ageDays: number }
 
-/** Returns the open discrepancies and their sum. Ages are in IST days. */
-export function openList(merchants: AsyncIterable<OpenOfMerchant | MerchantError>, now: Date): RecordData {
+/** Returns the open discrepancies and their sum, then the open payouts. Ages are in IST days. */
+export function openList(
+  merchants: AsyncIterable<OpenOfMerchant | MerchantError>,
+  payouts: TableData,
+  now: Date,
+): RecordData {
   const today = toIstDay(now)
   const unlisted: (Unlisted & { mid: string })[] = []
   let [count, owed] = [0, 0n]
@@ -48,12 +52,13 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant | MerchantError
   const differences = table(COLUMNS, rows(), views)
   const more = () => unlistedTable(unlisted)
   return document(
-    { differences, unlisted: more, count: () => count, owed: () => new Money(owed) },
+    { differences, unlisted: more, count: () => count, owed: () => new Money(owed), payouts },
     differences,
     more,
     () =>
       count === 0
         ? 'No open discrepancies.'
         : `${counted(count, 'open discrepancy', 'open discrepancies')}, total ${toIndianRupees(owed)}`,
+    payouts,
   )
 }

@@ -20,6 +20,7 @@ import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
 import { collectErrors, errorsLine } from './merchant-errors.ts'
 import { openList } from './open-differences.ts'
+import { openPayouts } from './payout-list.ts'
 import { reportOf } from './reconcile-report.ts'
 
 /** Longest period in days, because all days of a merchant are in memory until they are printed. */
@@ -106,8 +107,9 @@ export const reconcileCommands = [
     },
   }),
 
-  command('reconcile differences', 'List open discrepancies of all days', {
+  command('reconcile differences', 'List open discrepancies of all days, and open payouts', {
     usage: '[--older-than DAYS] [--mid MID] [--csv]',
+    note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
     schema: z.object({
       olderThan: matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
         .default('1')
@@ -120,7 +122,8 @@ export const reconcileCommands = [
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
       const { rows, failure } = collectErrors(openDiscrepancies(db, { mid, to, now }))
-      return { data: openList(rows, now), failure }
+      const { payouts, failure: failureOfPayouts } = openPayouts(db, { mid, now })
+      return { data: openList(rows, payouts, now), failure: () => failure() ?? failureOfPayouts() }
     },
   }),
 

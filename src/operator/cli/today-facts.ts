@@ -71,7 +71,7 @@ export function factsOf(all: Today): Fact[] {
     {
       ...{ subject: 'payouts', status: payoutsText(arrivals), chapter: 'bank-statements' },
       today: arrivals.some(({ arrival }) => OPEN_ARRIVALS.includes(arrival)),
-      command: { name: 'reconcile payouts', flags: {} },
+      command: { name: 'reconcile differences', flags: {} },
     },
     { subject: 'keys', status: keysText(expiringKeys), today: true, chapter: 'keys' },
     { subject: 'failed attempts', status: failuresText(failures) },
@@ -115,7 +115,7 @@ function isUrgent({ switchedOffAt, failingSince, dueSince }: OverdueWebhook, now
 function payoutsText(arrivals: Today['arrivals']): string | undefined {
   if (arrivals.length === 0) return undefined
   const texts = arrivals.map(({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${cellText(net)})`)
-  return `${texts.join(', ')}: ops reconcile payouts`
+  return `${texts.join(', ')} (ops reconcile differences)`
 }
 
 const keysText = ([first, ...others]: Today['expiringKeys']) =>
