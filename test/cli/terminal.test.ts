@@ -105,7 +105,7 @@ describe('terminal control characters in foreign text', () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
     expect((await ops(['today'])).stdout).toMatch(
-      /^information +settlements .*क्\u200cष imported .*\ninformation +schema .*\n$/mu,
+      /^information +settlements .*क्\u200cष imported .*\ninformation +database .*\n$/mu,
     )
   })
 })

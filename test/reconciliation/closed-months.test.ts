@@ -371,6 +371,7 @@ describe('a closed month', () => {
       unlisted: [],
       count: 3,
       owed: '50.00',
+      payouts: [],
     })
     const { count } = await jsonOn('2026-11-20', 'differences', '--older-than', '30', '--mid', mid)
     expect(count).toBe(2)

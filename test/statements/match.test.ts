@@ -233,7 +233,7 @@ describe('a payout that was not received in full', () => {
         must(['reconcile', ...AUGUST, '--mid', mid]),
         must(['reconcile', 'statement', ...AUGUST, '--mid', mid]),
         must(['reconcile', 'journal', ...AUGUST, '--mid', mid]),
-        must(['reconcile', 'differences', '--mid', mid]),
+        must(['reconcile', 'differences', '--mid', mid, '--csv']),
       ])
     const before = await books()
     const [, short, missing] = all

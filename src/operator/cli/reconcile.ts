@@ -107,7 +107,7 @@ export const reconcileCommands = [
     },
   }),
 
-  command('reconcile differences', 'List open discrepancies of all days, and open payouts', {
+  command('reconcile differences', 'List open discrepancies and open payouts', {
     usage: '[--older-than DAYS] [--mid MID] [--csv]',
     note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
     schema: z.object({

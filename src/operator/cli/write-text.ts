@@ -51,7 +51,7 @@ async function* writeTable(table: TableData): AsyncGenerator<string> {
     rows.map((cells) => columns.map((name) => cellText(cells[name])))
   for await (const cells of cellsOf(table)) {
     if (widths !== undefined) yield alignColumns(linesOf([cells]), widths)
-    else if (held.push(cells) === MEASURED_ROWS) {
+    else if (held.push(cells) > MEASURED_ROWS) {
       const lines = [table.shownColumns, ...linesOf(held)]
       widths = widthsOf(lines)
       yield above + alignColumns(lines, widths)
