@@ -128,7 +128,7 @@ describe('imports between areas of src', () => {
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
 
-  it('only config.ts and src/dev read the environment, and only programs exit the process', () => {
+  it('only config.ts and src/dev read the environment, and only the two servers and src/dev exit the process', () => {
     const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(filesWith(/process\.env\b/))).toEqual(['server.ts'])
