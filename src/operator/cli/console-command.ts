@@ -29,12 +29,13 @@ export const consoleCommands = (commands: readonly Command[]): Command[] => [
 const NO_KEY = 'no operator has a valid key: create one with ops keys create --operator NAME --rights read,act'
 
 async function* untilStopped(address: string, close: () => Promise<unknown>, terminal: Terminal) {
-  yield record({ address })
   const note = (...said: unknown[]) => printNote(terminal, String(said.at(-1)))
-  await new Promise<void>((resolve) => {
+  const stopped = new Promise<void>((resolve) => {
     // A connection that outlasts the limit would keep the process running.
     const exit = (code: 0 | 1) => (code === 0 ? resolve() : process.exit(code))
     const shutdown = createShutdown({ drainSeconds: 0, log: { info: note, warn: note }, close, exit }, LIMITS.shutdown)
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))
   })
+  yield record({ address })
+  await stopped
 }
