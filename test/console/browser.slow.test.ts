@@ -65,9 +65,9 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
   /** Clicks a link or button, and waits for the next page with its style sheet. */
   const follow = (page: Page, selector: string) => Promise.all([page.waitForEvent('load'), page.click(selector)])
 
-  async function expectAccessible(page: Page, check = 'axe.run()') {
+  async function expectAccessible(page: Page) {
     await page.evaluate(axe)
-    const { violations } = (await page.evaluate(check)) as { violations: { id: string }[] }
+    const { violations } = (await page.evaluate(WITH_SIZES)) as { violations: { id: string }[] }
     expect([page.url(), violations.map(({ id }) => id)]).toEqual([page.url(), []])
     const hidden = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     expect([page.url(), hidden]).toEqual([page.url(), 0])
@@ -76,6 +76,7 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
   it.each([
     ['light', 1280],
     ['light', 390],
+    ['light', 360],
     ['dark', 1280],
     ['dark', 390],
   ] as const)(
@@ -119,13 +120,50 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
       await page.goto(address)
       await page.fill('header [name=q]', '₹499 today')
       await Promise.all([page.waitForEvent('load'), page.press('header [name=q]', 'Enter')])
-      await expectAccessible(page, WITH_SIZES)
+      await expectAccessible(page)
       await follow(page, 'tbody a[href^="payments-show"] >> nth=0')
       expect(page.url()).toContain(`order-id=${orderId}`)
       for (const text of ['no such order', 'chai']) {
         await page.goto(new URL(`search?q=${encodeURIComponent(text)}`, address).href)
-        await expectAccessible(page, WITH_SIZES)
+        await expectAccessible(page)
       }
+    },
+  )
+
+  it.each([360, 390, 1280])(
+    'an operator follows a payment to its payout in one click, and learns in three actions why it is in none, %i px wide',
+    async (width) => {
+      const { mid } = await newMerchant(service.db)
+      const [settled, unsettled] = [newUtr(), newUtr()]
+      const paidAt = new Date(Date.now() - 9 * 24 * 60 * 60_000)
+      await storePaidOrder(service.db, { mid, utr: settled, paidAt })
+      const missing = await storePaidOrder(service.db, { mid, utr: unsettled, paidAt })
+      await service.db.query(
+        `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+         values ($1, $2, 20000, 'AXNPN20261145678', 'SUCCESS', $3, now())`,
+        [mid, settled, new Date(paidAt.getTime() + 24 * 60 * 60_000)],
+      )
+      const page = await signIn('light', width)
+      const searchFor = async (text: string) => {
+        await page.goto(address)
+        await page.fill('header [name=q]', text)
+        await Promise.all([page.waitForEvent('load'), page.press('header [name=q]', 'Enter')])
+        await expectAccessible(page)
+      }
+      await searchFor(settled)
+      await follow(page, 'dd a[href^="reconcile?payout"]')
+      expect(await page.locator('tbody').first().innerText()).toContain('200.00')
+      await expectAccessible(page)
+      await searchFor(unsettled)
+      expect(await page.locator('main').innerText()).toContain('overdue since')
+      await follow(page, 'p.error a')
+      expect(page.url()).toContain('reconcile?from=')
+      const report = await page.locator('main').innerText()
+      expect([report, report]).toEqual([
+        expect.stringContaining('missing settlement'),
+        expect.stringContaining(missing),
+      ])
+      await expectAccessible(page)
     },
   )
 

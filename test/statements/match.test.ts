@@ -254,7 +254,7 @@ describe('a payout that was not received in full', () => {
     const { rows } = await db.query('select settlement_utr from difference_resolutions where mid = $1', [mid])
     expect(rows.map(({ settlement_utr: reference }) => reference)).toEqual(references.slice(1))
     expect((await ops(['today'])).stdout).toMatch(
-      /^information +payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m,
+      /^information +payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\) \(ops/m,
     )
   })
 

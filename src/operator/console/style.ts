@@ -95,7 +95,7 @@ label:has([type='checkbox']) { display: flex; gap: 0.375rem; align-items: center
 input:not([type='checkbox']), button, .button { min-height: 2.5rem; padding: 0.375rem 0.875rem; border: 1px solid var(--unpaid); border-radius: 0.625rem; background: var(--ground); color: var(--ink); }
 button, .button { display: inline-flex; align-items: center; border-color: var(--line); font-weight: 600; text-decoration: none; cursor: pointer; }
 .actions > :is(button, .button):first-child { border-color: var(--accent); background: var(--accent); color: var(--on-accent); }
-td .button { display: block; width: max-content; min-height: 0; padding: 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
+td .button { display: block; width: max-content; min-height: 1.5rem; padding: 0; border: 0; background: none; color: var(--accent); font-size: inherit; font-weight: 400; text-decoration: underline; }
 .needs, figure, .tiles { margin: 0 0 1rem; max-width: 62rem; }
 h3 { margin: 0.75rem 0 0; font-size: 0.9375rem; }
 .facts { max-width: 62rem; }
