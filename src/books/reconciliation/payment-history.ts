@@ -274,10 +274,7 @@ const ofPaymentId = plannedQuery<Found, { paymentId: string } & Limits>(`
 
 const ofUtr = plannedQuery<Found, { utr: string } & Limits>(`
   select order_id, case when bool_and(found_by is not null) then string_agg(distinct found_by, ', ') end as found_by
-    from (select i.mid, i.order_id, null as found_by
-            from merchants m
-            join payment_intents i on i.mid = m.mid
-           where i.utr = :utr
+    from (select mid, order_id, null as found_by from payments where utr = :utr and kind <> 'second'
            union all
           select p.mid, p.order_id, null from merchants m join payments p on p.mid = m.mid where p.bank_reference = :utr
            union all

@@ -80,7 +80,8 @@ const readRows = plannedQuery<PayoutRow, Filter>(`
          s.gross_paise as gross, coalesce(s.fee_paise, 0) as fee, coalesce(s.tax_paise, 0) as tax, s.net_paise as net
     from merchants m
     join settlement_lines s on s.mid = m.mid
-    left join payment_intents i on i.mid = s.mid and i.utr = s.item collate "default"
+    left join payments p on p.mid = s.mid and p.utr = s.item and p.kind <> 'second'
+    left join payment_intents i on i.mid = p.mid and i.order_id = p.order_id
    where (s.reference = any (:references) or s.utr = any (:references) or s.utr in (upper(:references[1]), lower(:references[1])))
      and (:mid::text is null or s.mid = :mid)
      and (:pid::text is null or s.mid in (select mid from partner_merchants where pid = :pid))
