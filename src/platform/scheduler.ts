@@ -34,9 +34,12 @@ export type Queue = {
  */
 export type Job = (signal: AbortSignal) => Promise<boolean>
 
+/** A job, and whether its queue may have had more jobs than its claim has returned. */
+type Claimed = { job: Job; mayHaveMore: boolean }
+
 /**
- * Runs pending jobs until `stop` is called. Polls for queues with pending jobs every `lookIntervalMs`; when a job is
- * finished, the next job of its queue is claimed. Each source has its own loop, so that no source waits for another.
+ * Runs pending jobs until `stop` is called. Polls for queues with pending jobs every `lookIntervalMs`; when a job of a
+ * full claim is finished, the next job of its queue is claimed. A later job waits for the next poll. Each source has its own loop, so that no source waits for another.
  */
 export function startScheduler(
   sources: readonly JobSource[],
@@ -72,14 +75,15 @@ export function startScheduler(
   async function begin(source: JobSource, queue: Queue, free: number): Promise<void> {
     const claimed = await orElse(source, queue, () => queue.claim(free), [])
     count(queue, claimed.length - free)
-    for (const job of claimed) track(finish(source, queue, job))
+    const mayHaveMore = claimed.length === free
+    for (const job of claimed) track(finish(source, queue, { job, mayHaveMore }))
   }
 
-  async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
+  async function finish(source: JobSource, queue: Queue, { job, mayHaveMore }: Claimed): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
     // If the group was full, this queue leaves the free slot to the next poll, which considers all waiting queues.
-    if (goesOn && countOf(queue.group) < source.concurrency.ofGroup - 1) serve(source, queue)
+    if (goesOn && mayHaveMore && countOf(queue.group) < source.concurrency.ofGroup - 1) serve(source, queue)
   }
 
   const countOf = (name: string) => counts.get(name) ?? 0

@@ -133,3 +133,21 @@ it('the stopped scheduler starts no new job, and waits a limited time for jobs i
   await sleep(50)
   expect([long.seen.underWay, short.seen.underWay, short.seen.begun]).toEqual([0, 0, begun])
 })
+
+it('the scheduler does not claim again after the job of a claim that was not full, until the next poll', async () => {
+  let jobs = 1
+  const claims: number[] = []
+  const claim: Queue['claim'] = async (most) => {
+    claims.push(most)
+    return Array.from({ length: jobs-- }, () => () => sleep(2, true))
+  }
+  let looked = false
+  const { stop, looks } = startOver([], async () => {
+    if (looked) return []
+    looked = true
+    return [{ key: 'queue', group: 'group', claim }]
+  })
+  await until('it has looked often', () => looks.count > 10)
+  await stop()
+  expect(claims).toEqual([CONCURRENCY.ofQueue])
+})

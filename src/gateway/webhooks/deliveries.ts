@@ -1,5 +1,7 @@
+import { isDistributed } from '../../platform/db/distribution.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { RETURN_URL_CALLBACK } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
@@ -46,6 +48,16 @@ export type SwitchedOff = 'answered 410' | 'failed for 5 days'
  * one mid.
  */
 export function createDeliveries(db: Database) {
+  let distributed: boolean | undefined
+  const settleDelivered = createSharedBatches(storeDelivered, ({ delivery }) => delivery.mid, BATCH_OUTCOMES)
+
+  /** Stores outcomes of successful attempts, in the order of their keys, so that no two batches lock each other. */
+  async function storeDelivered(attempts: Attempt[]): Promise<null[]> {
+    const sorted = attempts.toSorted((one, other) => compare(keyOf(one.delivery), keyOf(other.delivery)))
+    await db.query(SETTLE_DELIVERED(...OUTCOME.map((take) => sorted.map(take))))
+    return attempts.map(() => null)
+  }
+
   return {
     /**
      * Returns endpoints with pending deliveries: failing endpoints last, otherwise in random order. If the order were
@@ -70,19 +82,41 @@ export function createDeliveries(db: Database) {
     /**
      * Stores the outcome of an attempt, unless the delivery was claimed again or settled in the meantime. Disables a
      * webhook endpoint that returned 410 or has failed for FAILING_DAYS, and then returns the reason, otherwise null.
+     * Concurrent successes share statements, except on distributed tables, which an array cannot be joined with.
      */
-    async settle({ delivery, delivered, outcome, response, at, next }: Attempt): Promise<SwitchedOff | null> {
-      const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
-      const named = [mid, endpointId, orderId, sequence]
+    async settle(attempt: Attempt): Promise<SwitchedOff | null> {
+      distributed ??= await isDistributed(db)
+      if (attempt.delivered && !distributed) return settleDelivered(attempt, () => undefined)
+      const { delivered, at } = attempt
       const lastGoodDay = new Date(at.getTime() - FAILING_DAYS * 86_400_000)
-      const deliveredAt = delivered && endpointId !== RETURN_URL_CALLBACK ? at : undefined
-      const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(
-        SETTLE(...named, attempts + 1, next, deliveredAt, at, outcome, response, dueAgainAt, delivered, lastGoodDay),
-      )
+      const values = OUTCOME.map((take) => take(attempt))
+      const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(SETTLE(...values, delivered, lastGoodDay))
       return rows[0]?.switchedOff ?? null
     },
   }
 }
+
+/** Largest number of outcomes in a batch. */
+const BATCH_OUTCOMES = 100
+
+/** The values of an outcome, in the order of the parameters of SETTLE and SETTLE_DELIVERED. */
+const OUTCOME: readonly ((attempt: Attempt) => unknown)[] = [
+  ({ delivery }) => delivery.mid,
+  ({ delivery }) => delivery.endpointId,
+  ({ delivery }) => delivery.orderId,
+  ({ delivery }) => delivery.sequence,
+  ({ delivery }) => delivery.attempts + 1,
+  ({ next }) => next,
+  ({ delivery, delivered, at }) => (delivered && delivery.endpointId !== RETURN_URL_CALLBACK ? at : undefined),
+  ({ at }) => at,
+  ({ outcome }) => outcome,
+  ({ response }) => response,
+  ({ delivery }) => delivery.dueAgainAt,
+]
+
+const keyOf = ({ mid, endpointId, orderId, sequence }: Delivery) => [mid, endpointId, orderId, sequence].join(' ')
+
+const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
 
 export type Deliveries = ReturnType<typeof createDeliveries>
 
@@ -159,4 +193,27 @@ const SETTLE = prepared(
           disabled_reason = coalesce(disabled_reason, ${REASON})
     where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
    returning ${REASON} as "switchedOff"`,
+)
+
+/** SETTLE for successes, which never disable an endpoint. */
+const SETTLE_DELIVERED = prepared(
+  `with given as materialized (
+     select *
+       from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::smallint[]),
+                   (select $5::integer[]), (select $6::timestamptz[]), (select $7::timestamptz[]),
+                   (select $8::timestamptz[]), (select $9::text[]), (select $10::text[]), (select $11::timestamptz[]))
+              as g (mid, endpoint_id, order_id, sequence, attempts, due_at, delivered_at, attempted_at, outcome,
+                    response, due_again_at)
+   ), settled as (
+     update webhook_deliveries d
+        set attempts = g.attempts, due_at = g.due_at, delivered_at = g.delivered_at, attempted_at = g.attempted_at,
+            outcome = g.outcome, response = g.response
+       from given g
+      where d.mid = g.mid and d.endpoint_id = g.endpoint_id and d.order_id = g.order_id and d.sequence = g.sequence
+        and d.due_at = g.due_again_at
+   )
+   update webhook_endpoints e
+      set failing_since = null
+     from given g
+    where e.mid = g.mid and e.endpoint_id = g.endpoint_id and e.failing_since is not null`,
 )
