@@ -2,24 +2,26 @@ import { join } from 'node:path'
 import { end, freePort, hasEnded, ROOT, start } from '../support/processes.ts'
 import { untilListening } from '../support/wait.ts'
 import { ENCRYPTION_KEYS } from '../support/webhooks.ts'
+import type { Response } from './load.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
 
 /** Signs the acquirer's notifications. */
 export const SECRET = 'secret-of-the-acquirer-in-a-benchmark'
 
-/** A Node.js program to compare. It serves requests once `readyPath` returns 200; `flags` are passed to Node.js. */
-type Contender = { script: string; flags?: string[]; env?: Record<string, string>; readyPath: string }
+/** A Node.js program to compare. It serves requests once `readyPath` returns 200. */
+type Contender = { script: string; env: Record<string, string>; readyPath: string }
+
+/** The image's flags of Node.js, for every contender. */
+const FLAGS = ['--max-semi-space-size=16']
 
 export type Service = { url: string; pid: number; stop: () => Promise<unknown> }
 
 /**
- * The service from `npm run build`, with the flags of the image. Its rate limit is raised because a few keys send all
- * requests, and it stops without draining because no load balancer is in front of it.
+ * The service from `npm run build`. Its rate limit is raised because a few keys send all requests, and it stops without draining because no load balancer is in front of it.
  */
 const ours = (databaseUrl: string): Contender => ({
   script: 'dist/server.js',
-  flags: ['--max-semi-space-size=16'],
   env: {
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
@@ -33,10 +35,10 @@ const ours = (databaseUrl: string): Contender => ({
   readyPath: '/readyz',
 })
 
-/** A bare Fastify server that returns `answer` for every request and, with `logs`, writes one log line a request. */
-export const floor = (response: string, logs = false): Contender => ({
+/** A bare Fastify server that returns `response` for every request and, with `logs`, writes one log line a request. */
+export const floor = (response: Response, logs = false): Contender => ({
   script: 'test/bench/contenders/floor.mjs',
-  env: { RESPONSE: response, ...(logs && { LOG: 'on' }) },
+  env: { RESPONSE: JSON.stringify(response), ...(logs && { LOG: 'on' }) },
   readyPath: '/livez',
 })
 
@@ -51,9 +53,9 @@ export const typical = (databaseUrl: string): Contender => ({
  * Starts a contender in production mode and waits until it is ready. Its request log goes to /dev/null, so that no
  * terminal slows it down.
  */
-export async function startContender({ script, flags = [], env = {}, readyPath }: Contender): Promise<Service> {
+export async function startContender({ script, env, readyPath }: Contender): Promise<Service> {
   const port = await freePort()
-  const child = start(process.execPath, [...flags, join(ROOT, script)], {
+  const child = start(process.execPath, [...FLAGS, join(ROOT, script)], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -1,11 +1,12 @@
 // node load-generator.mjs OPTIONS: sends requests to one address with autocannon. Options and results are JSON. Each
 // request of the file `once` is sent once. The file `creates` has one create per merchant: each connection sends whole
-// payments of the merchants in turn, signed with `secret`, and the results are payments.
+// payments of the merchants in turn, signed with `secret`, and the results are payments. With `returnsResponses`, the
+// results contain the responses.
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
 
-const { once, creates, secret, ...options } = JSON.parse(process.argv[2])
+const { once, creates, secret, returnsResponses, ...options } = JSON.parse(process.argv[2])
 if (once !== undefined) {
   const requests = JSON.parse(readFileSync(once, 'utf8')).values()
   const next = (address) => {
@@ -18,6 +19,18 @@ if (once !== undefined) {
 
 if (creates !== undefined) options.requests = paymentRequests(JSON.parse(readFileSync(creates, 'utf8')))
 const unit = creates === undefined ? 1 : options.requests.length
+
+const responses = []
+if (returnsResponses) {
+  options.amount = options.requests.length
+  options.requests = options.requests.map((request) => ({
+    ...request,
+    onResponse(status, body, context, headers) {
+      request.onResponse?.(status, body, context)
+      responses.push({ status, headers, body })
+    },
+  }))
+}
 
 const times = []
 let lastResponseAt = 0
@@ -40,6 +53,7 @@ const result = {
   errors,
   non2xx,
   statusCodeStats,
+  ...(returnsResponses && { responses }),
 }
 console.log(JSON.stringify(result))
 
@@ -69,7 +83,7 @@ function paymentRequests(creates) {
   const notification = {
     setupRequest(address, { orderId }) {
       const now = new Date()
-      const paid = { orderId, status: 'SUCCESS', UTR: orderId, amount: 200, paidAt: now.toISOString() }
+      const paid = { orderId, status: 'SUCCESS', UTR: orderId.toUpperCase(), amount: 200, paidAt: now.toISOString() }
       const body = JSON.stringify(paid)
       const t = Math.floor(now.getTime() / 1000)
       const v1 = createHmac('sha256', secret).update(`${t}.${body}`).digest('hex')

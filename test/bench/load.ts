@@ -7,6 +7,9 @@ import { SECRET } from './contenders.ts'
 
 export type LoadResult = { requests: number; requestsPerSecond: number; p50Ms: number; p99Ms: number }
 
+/** A complete response; the headers are in the order in which they were sent. */
+export type Response = { status: number; headers: Record<string, string>; body: string }
+
 /** The number of connections in the throughput targets. */
 export const CONNECTIONS = 64
 
@@ -28,31 +31,40 @@ export async function load(
   requests: FormRequest | FormRequest[],
   { seconds, rate, connections = CONNECTIONS, mode }: LoadOptions,
 ): Promise<LoadResult> {
+  return generate(urls, requests, mode, {
+    connections,
+    duration: seconds,
+    ...(rate !== undefined && { overallRate: Math.round(rate) }),
+  })
+}
+
+/** Sends each of `requests`, or all requests of one payment, one after the other, and returns the responses. */
+export async function responsesTo(url: string, requests: FormRequest[], mode?: LoadMode): Promise<Response[]> {
+  const { responses } = await generate(url, requests, mode, { connections: 1, returnsResponses: true })
+  return responses as Response[]
+}
+
+async function generate(
+  urls: string | string[],
+  requests: FormRequest | FormRequest[],
+  mode: LoadMode | undefined,
+  options: Record<string, unknown>,
+): Promise<LoadResult & { responses?: Response[] }> {
   const file = join(tmpdir(), `upi-payments-requests-${process.pid}.json`)
   if (mode) writeFileSync(file, JSON.stringify([requests].flat()))
-  const options = {
+  const allOptions = {
     url: urls,
     ...(mode === undefined && { requests: [requests].flat() }),
     ...(mode === 'once' && { once: file }),
     ...(mode === 'payments' && { creates: file, secret: SECRET }),
-    connections,
-    duration: seconds,
-    ...(rate !== undefined && { overallRate: Math.round(rate) }),
+    ...options,
   }
-  const output = await run(process.execPath, [GENERATOR, JSON.stringify(options)]).finally(() =>
+  const output = await run(process.execPath, [GENERATOR, JSON.stringify(allOptions)]).finally(() =>
     rmSync(file, { force: true }),
   )
   const { errors, non2xx, statusCodeStats, ...result } = JSON.parse(output)
   if (errors > 0 || non2xx > 0 || result.requests === 0) {
-    throw new Error(`${options.url}: ${errors} errors, responses ${JSON.stringify(statusCodeStats)}`)
+    throw new Error(`${urls}: ${errors} errors, responses ${JSON.stringify(statusCodeStats)}`)
   }
   return result
-}
-
-/** Sends `request` once and returns the response body; throws on an error response. */
-export async function responseTo(url: string, { method, path, headers, body }: FormRequest): Promise<string> {
-  const response = await fetch(url + path, { method, headers, body })
-  const text = await response.text()
-  if (response.status !== 200) throw new Error(`${url}${path} returned ${response.status}: ${text}`)
-  return text
 }

@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { to as copyTo } from 'pg-copy-streams'
+import { asRole } from '../support/database-url.ts'
 import { findSystemProgram, run } from '../support/processes.ts'
 import type { WorkspaceDatabase } from '../support/workspace.ts'
 import { connectionEnvironment } from './bench.ts'
@@ -17,7 +18,10 @@ export const COPY_CLIENT = psql ? 'psql' : 'a bare client'
 export async function copyOut({ url, db }: WorkspaceDatabase, query: string): Promise<void> {
   const statement = `copy (${query}) to stdout`
   if (psql) {
-    await run(psql, ['-X', '-q', '-c', statement], { env: connectionEnvironment(url), discardOutput: true })
+    await run(psql, ['-X', '-q', '-c', statement], {
+      env: connectionEnvironment(asRole(url, 'upi_owner')),
+      discardOutput: true,
+    })
     return
   }
   const client = await db.connect()

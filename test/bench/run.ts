@@ -1,8 +1,8 @@
-// npm run bench [-- [--quick] [SECTION…]]: measures every target of the service against its comparison on this machine
+// npm run bench [-- [--quick] [--superuser] [SECTION…]]: measures every target of the service against its comparison on this machine
 // in one run. Exits with 1 if a target is missed; without sections, it runs all of them.
 import { join } from 'node:path'
 import { ROOT } from '../support/processes.ts'
-import { build, progress } from '../support/workspace.ts'
+import { build, openWorkspace, progress } from '../support/workspace.ts'
 import { openBench, type Section } from './bench.ts'
 import { type Finding, printFinding, printVerdict, writeResults } from './report.ts'
 import { create } from './sections/create.ts'
@@ -24,11 +24,12 @@ const RESULTS = join(ROOT, 'bench-results.json')
 
 const words = process.argv.slice(2)
 const quick = words.includes('--quick')
-const chosen = words.filter((word) => word !== '--quick')
-const unknown = chosen.filter((word) => !(word in SECTIONS))
+const superuser = words.includes('--superuser')
+const chosen = words.filter((word) => !word.startsWith('--'))
+const unknown = words.filter((word) => !(word in SECTIONS) && word !== '--quick' && word !== '--superuser')
 if (unknown.length > 0) {
   console.error(
-    `Unknown section or option: ${unknown.join(' ')}. Use ${Object.keys(SECTIONS).join(', ')}, or --quick for smaller tables.`,
+    `Unknown section or option: ${unknown.join(' ')}. Use ${Object.keys(SECTIONS).join(', ')}, --quick for smaller tables, or --superuser for a service without its role.`,
   )
   process.exit(2)
 }
@@ -44,7 +45,7 @@ async function benchmark(): Promise<boolean> {
   const startedAt = performance.now()
   const date = new Date().toISOString()
   await build()
-  const bench = await openBench({ quick })
+  const bench = await openBench(await openWorkspace(), { quick, superuser })
   progress('preparing (filling the large tables takes most of the time)')
   const sections = Object.entries(SECTIONS).filter(([name]) => chosen.length === 0 || chosen.includes(name))
   const prepared = await Promise.all(sections.map(async ([name, prepare]) => ({ name, measure: await prepare(bench) })))
@@ -63,6 +64,6 @@ async function benchmark(): Promise<boolean> {
     }
   }
   const seconds = (performance.now() - startedAt) / 1000
-  writeResults(RESULTS, findings, { date, quick, seconds: Math.round(seconds), broken })
+  writeResults(RESULTS, findings, { date, quick, superuser, seconds: Math.round(seconds), broken })
   return printVerdict(findings, broken, seconds)
 }

@@ -3,11 +3,13 @@ import { progress } from '../support/workspace.ts'
 import type { Bench } from './bench.ts'
 import { floor, type Service, startContender } from './contenders.ts'
 import { type Cost, costSeries, loadWithCost } from './cost.ts'
-import { CONNECTIONS, type LoadMode, responseTo } from './load.ts'
+import { CONNECTIONS, type LoadMode, type Response, responsesTo } from './load.ts'
 import type { Finding } from './report.ts'
+import { requireSameBytes } from './same-bytes.ts'
 import { alternate, ratios } from './statistics.ts'
 
 const LABELS = { ours: 'this service', typical: 'reference', floor: 'bare Fastify with log' }
+type Name = keyof typeof LABELS
 const ROUNDS = 9
 const ROUND_SECONDS = 4
 const WARM_UP_SECONDS = 4
@@ -21,6 +23,8 @@ export type Side = {
   requests: (seconds: number) => FormRequest[]
   mode?: LoadMode
   settled?: () => Promise<void>
+  /** The first webhook, once it has been received. */
+  webhook?: () => unknown
 }
 
 type Targets = {
@@ -31,8 +35,8 @@ type Targets = {
 }
 
 /**
- * Measures an operation of this service, of the reference, and of a bare Fastify that logs and returns the same bytes:
- * in alternating rounds, by processor time and by requests per second.
+ * Measures an operation of this service, of the reference and, unless it has a mode, of a bare Fastify that logs: in
+ * alternating rounds, by processor time and by requests per second. All of them send the same bytes.
  */
 export async function sideBySide(
   bench: Bench,
@@ -40,17 +44,14 @@ export async function sideBySide(
   { ours, typical }: { ours: Side; typical: Side },
   { costAtMost, rateAtLeast }: Targets,
 ): Promise<Finding> {
-  const [first] = ours.requests(0)
-  const response = await responseTo(ours.service.url, first as FormRequest)
-  const bare: Side = {
-    service: await startContender(floor(response, true)),
-    requests: () => [first as FormRequest],
-    ...(ours.mode === 'payments' && { mode: ours.mode }),
-  }
-  const sides = { ours, typical, floor: bare }
-  const names = ['ours', 'typical', 'floor'] as const
-  const run = (name: (typeof names)[number], seconds: number) => {
-    const { service, requests, mode, settled } = sides[name]
+  const sent = { 'this service': await messagesOf(ours), reference: await messagesOf(typical) }
+  requireSameBytes(sent)
+  const response = sent['this service'][0] as Response
+  const sides: Partial<Record<Name, Side>> = { ours, typical }
+  if (ours.mode === undefined) sides.floor = await bareSide(ours, response)
+  const names = Object.keys(sides) as Name[]
+  const run = (name: Name, seconds: number) => {
+    const { service, requests, mode, settled } = sides[name] as Side
     return loadWithCost(bench, service, requests(seconds), { seconds, mode, settled })
   }
   for (const name of names) {
@@ -64,16 +65,16 @@ export async function sideBySide(
     )
     return cost
   })
-  await sides.floor.service.stop()
+  await sides.floor?.service.stop()
   const ofService = (of: Cost[]) => of.map((cost) => cost.serviceMicroseconds)
   const inAll = (of: Cost[]) => of.map((cost) => cost.serviceMicroseconds + cost.databaseMicroseconds)
   const perSecond = (of: Cost[]) => of.map((cost) => cost.requestsPerSecond)
   return {
-    title: `${operation} at ${CONNECTIONS} connections (a response of ${response.length} bytes)`,
+    title: `${operation} at ${CONNECTIONS} connections (a response of ${response.body.length} bytes)`,
     series: [
       ...costSeries(LABELS.ours, costs.ours),
       ...costSeries(LABELS.typical, costs.typical),
-      costSeries(LABELS.floor, costs.floor)[0],
+      ...(sides.floor ? [costSeries(LABELS.floor, costs.floor)[0]] : []),
       ...names.map((name) => ({ contender: LABELS[name], unit: 'requests/s', samples: perSecond(costs[name]) })),
     ],
     figures: [
@@ -89,11 +90,29 @@ export async function sideBySide(
         unit: '×',
         ...(rateAtLeast !== undefined && { atLeast: rateAtLeast }),
       },
-      {
-        what: 'processor time: this service / bare Fastify with log',
-        samples: ratios(ofService(costs.ours), ofService(costs.floor)),
-        unit: '×',
-      },
+      ...(sides.floor
+        ? [
+            {
+              what: 'processor time: this service / bare Fastify with log',
+              samples: ratios(ofService(costs.ours), ofService(costs.floor)),
+              unit: '×',
+            },
+          ]
+        : []),
     ],
   }
+}
+
+async function messagesOf({ service, requests, mode, settled, webhook }: Side): Promise<unknown[]> {
+  const responses = await responsesTo(service.url, requests(0), mode)
+  await settled?.()
+  return [...responses, webhook?.()]
+}
+
+/** A bare Fastify that returns `response` for all requests of `side`. */
+async function bareSide({ requests }: Side, response: Response): Promise<Side> {
+  const bare = { service: await startContender(floor(response, true)), requests }
+  const [returned] = await messagesOf(bare)
+  requireSameBytes({ 'this service': [response], 'bare Fastify': [returned] })
+  return bare
 }

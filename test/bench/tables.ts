@@ -16,9 +16,12 @@ export async function addMerchants(db: Database): Promise<void> {
   )
 }
 
-/** Creates as many merchants, each with an API key. */
-export const newMerchants = (db: Database): Promise<NewMerchant[]> =>
-  Promise.all(Array.from({ length: MERCHANTS }, () => newMerchant(db)))
+/** Creates the same merchants, each with an API key. */
+export async function newMerchants(db: Database): Promise<NewMerchant[]> {
+  const merchants = []
+  for (let number = 0; number < MERCHANTS; number++) merchants.push(await newMerchant(db, { mid: merchantId(number) }))
+  return merchants
+}
 
 /** A day with few settlements: a list of this day has to find them among all others. */
 export const RARE_DAY = '15-08-2026'

@@ -1,11 +1,15 @@
-// A bare Fastify that reads the form and returns a constant. It checks and stores nothing, and writes a log only with
-// LOG=on.
+// A bare Fastify that reads the form and returns a constant: the status, headers and body of RESPONSE. It checks and
+// stores nothing, and with LOG=on writes one log line a request.
 import { parse } from 'node:querystring'
 import fastify from 'fastify'
+import { pino } from 'pino'
 
-const response = process.env.ANSWER ?? '{}'
+const response = JSON.parse(process.env.RESPONSE)
+/** Node.js writes these headers itself. */
+const WRITTEN = new Set(['content-length', 'Date', 'Connection', 'Keep-Alive'])
+const headers = Object.fromEntries(Object.entries(response.headers).filter(([name]) => !WRITTEN.has(name)))
 
-const app = fastify({ logger: process.env.LOG === 'on' })
+const app = fastify({ keepAliveTimeout: 75_000 })
 app.removeContentTypeParser('application/json')
 app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
   done(null, JSON.parse(body)),
@@ -13,8 +17,14 @@ app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, b
 app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
   done(null, parse(body))
 })
+if (process.env.LOG === 'on') {
+  const log = pino({ level: 'info' })
+  app.addHook('onResponse', async ({ id, method, url }, { statusCode, elapsedTime }) => {
+    log.info({ id, method, url, status: statusCode, durationMs: elapsedTime }, 'request')
+  })
+}
 const respond = (_request, reply) => {
-  reply.type('application/json; charset=utf-8').send(response)
+  reply.code(response.status).headers(headers).send(response.body)
 }
 app.get('/livez', respond)
 for (const path of [

@@ -1,6 +1,6 @@
 // The reference: the most frequent calls as a competent developer writes them first. It uses Fastify, the faster of
 // the two common servers, zod, a query for the key and one for the rows of each request, a pool of 10 connections and
-// one log line a request, on the service's schema.
+// one log line a request, on the service's schema. Its responses and webhooks are the service's, byte by byte.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import formBody from '@fastify/formbody'
 import fastify from 'fastify'
@@ -48,12 +48,15 @@ const istText = new Intl.DateTimeFormat('sv-SE', {
 })
 
 const log = pino({ level: 'info' })
-const app = fastify()
+const app = fastify({ genReqId: () => randomUUID(), keepAliveTimeout: 75_000 })
 await app.register(formBody)
 app.removeContentTypeParser('application/json')
 app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
   request.rawBody = body
   done(null, JSON.parse(body))
+})
+app.addHook('onRequest', async (request, reply) => {
+  reply.header('x-request-id', request.id).header('cache-control', 'no-store')
 })
 app.addHook('onResponse', async (request, reply) => {
   const { id, method, url } = request
@@ -100,15 +103,15 @@ app.post('/v1/payments/createPaymentIntent', { preHandler: authenticate }, async
     throw error
   }
 
-  const query = upiQuery({ pa: merchant.vpa, pn: merchant.name, mc: merchant.mcc, tr: orderId, tn: body.note, body })
+  const query = upiQuery({ merchant, orderId, body, expiresAt })
   return {
     status: true,
     statusCode: 200,
     msg: 'Payment intent created successfully',
     data: {
       intent: `upi://pay?${query}`,
-      phonepe: `phonepe://upi/pay?${query}`,
-      paytm: `paytmmp://upi/pay?${query}`,
+      phonepe: `phonepe://pay?${query}`,
+      paytm: `paytmmp://pay?${query}`,
       gpay: `tez://upi/pay?${query}`,
       dynamicQR: `${process.env.PUBLIC_URL}/pay/${orderId}/qr.png`,
       expiry: istText.format(expiresAt),
@@ -136,7 +139,8 @@ app.post('/v1/payments/checkPaymentStatus', { preHandler: authenticate }, async 
   }
   const txnStatus = status === 'PENDING' ? 'FAIL' : status
   const data = { amount: amount_paise / 100, UTR: utr ?? '', order_id }
-  return { status: true, statusCode: 200, txnStatus, msg: `Payment ${txnStatus}`, data }
+  const msg = txnStatus === 'SUCCESS' ? 'Payment successful' : 'Payment failed'
+  return { status: true, statusCode: 200, txnStatus, msg, data }
 })
 
 app.post('/v1/partner/fetchSettlementList', { preHandler: authenticatePartner }, async (request, reply) => {
@@ -170,7 +174,7 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
   try {
     await client.query('begin')
     const { rows } = await client.query(
-      'select mid, amount_paise, status from payment_intents where order_id = $1 for update',
+      'select mid, merchant_order_id, amount_paise, status from payment_intents where order_id = $1 for update',
       [orderId],
     )
     if (!rows[0] || Number(rows[0].amount_paise) !== Math.round(amount * 100)) {
@@ -184,7 +188,8 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
          values ($1, $2, $3, $4, $5, now(), 'first', 'direct', 'notification')`,
         [rows[0].mid, orderId, UTR, paidAt, rows[0].amount_paise],
       )
-      paid = { mid: rows[0].mid, orderId, txnStatus: status, amount, UTR }
+      const { mid, merchant_order_id: order_id } = rows[0]
+      paid = { mid, orderId, order_id, txnStatus: status, amount: String(amount), UTR, sequence: 1 }
     }
     await client.query('commit')
   } catch (error) {
@@ -200,19 +205,24 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
 /**
  * Sends webhooks from memory after the commit, so that a failed delivery, or one that a restart interrupts, is lost.
  */
-async function sendWebhooks({ mid, ...data }) {
+async function sendWebhooks(data) {
+  const { mid, orderId, sequence } = data
   const { rows } = await pool.query(
     'select url, secret from webhook_endpoints where mid = $1 and disabled_at is null',
     [mid],
   )
-  const body = JSON.stringify({
-    type: 'payment.succeeded',
-    timestamp: new Date().toISOString(),
-    data: { mid, ...data },
-  })
+  const now = new Date()
+  const body = JSON.stringify({ type: 'payment.succeeded', timestamp: now.toISOString(), data })
+  const id = `msg_${orderId}_${sequence}`
+  const timestamp = String(Math.floor(now.getTime() / 1000))
   for (const { url, secret } of rows) {
-    const signature = createHmac('sha256', secret).update(body).digest('base64')
-    const headers = { 'content-type': 'application/json', 'x-signature': signature }
+    const signature = createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64')
+    const headers = {
+      'content-type': 'application/json',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${signature}`,
+    }
     const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(15_000) })
     await response.arrayBuffer()
     log.info({ mid, url, status: response.status }, 'webhook')
@@ -260,9 +270,20 @@ function fail(reply, statusCode, msg) {
   return reply.code(statusCode).send({ status: false, statusCode, msg })
 }
 
-function upiQuery({ body, ...payee }) {
-  const parameters = { ver: '01', mode: '04', ...payee, am: body.amount.toFixed(2), cu: 'INR', qrMedium: '02' }
+function upiQuery({ merchant, orderId, body, expiresAt }) {
+  const parameters = {
+    ver: '01',
+    mode: '04',
+    pa: merchant.vpa,
+    pn: merchant.name,
+    mc: merchant.mcc,
+    tr: orderId,
+    tn: body.note,
+    am: body.amount.toFixed(2),
+    cu: 'INR',
+    QRexpire: `${istText.format(expiresAt).replace(' ', 'T')}+05:30`,
+  }
   return Object.entries(parameters)
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value).replace('%40', '@')}`)
     .join('&')
 }

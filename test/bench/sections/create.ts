@@ -5,9 +5,10 @@ import { progress } from '../../support/workspace.ts'
 import type { Bench, Section } from '../bench.ts'
 import { floor, type Service, startContender, startOurs, typical } from '../contenders.ts'
 import { type Cost, costSeries, loadWithCost } from '../cost.ts'
-import { CONNECTIONS, load, responseTo } from '../load.ts'
+import { CONNECTIONS, load, type Response, responsesTo } from '../load.ts'
 import { preparePgbench } from '../pgbench.ts'
 import type { Finding } from '../report.ts'
+import { requireSameBytes } from '../same-bytes.ts'
 import { alternate, median, ratios } from '../statistics.ts'
 
 const MID = 'BENCH_MERCHANT'
@@ -23,8 +24,8 @@ type Contenders = Record<'floor' | 'logging' | 'ours' | 'typical', Contender>
 /** Measures createPaymentIntent: processor time, requests per second, latency at half of the peak rate, and memory. */
 export const create: Section = async (bench) => {
   const oursDatabase = await bench.createDatabase('create_ours')
-  const typicalDatabase = await bench.createDatabase('create_typical')
-  const pgbenchDatabase = await bench.createDatabase('create_pgbench')
+  const typicalDatabase = await bench.createComparedDatabase('create_typical')
+  const pgbenchDatabase = await bench.createComparedDatabase('create_pgbench')
   await newMerchant(pgbenchDatabase.db, { mid: MID })
   const pgbench = preparePgbench(bench.directory, pgbenchDatabase.url, MID)
   const request = createRequest(await newMerchant(oursDatabase.db, { mid: MID }))
@@ -32,13 +33,18 @@ export const create: Section = async (bench) => {
 
   return async () => {
     const ours = { service: await startOurs(oursDatabase.url), request }
-    const response = await responseTo(ours.service.url, request)
+    const [response] = (await responsesTo(ours.service.url, [request])) as [Response]
     const contenders = {
       floor: { service: await startContender(floor(response)), request },
       logging: { service: await startContender(floor(response, true)), request },
       ours,
       typical: { service: await startContender(typical(typicalDatabase.url)), request: typicalRequest },
     }
+    const sent = Object.entries(contenders).map(async ([name, { service, request }]) => [
+      name,
+      await responsesTo(service.url, [request]),
+    ])
+    requireSameBytes(Object.fromEntries(await Promise.all(sent)))
     const { findings, peak, responded } = await atFullLoad(bench, contenders, pgbench)
     const { rows } = await oursDatabase.db.query<{ count: string }>('select count(*) from payment_intents')
     if (Number(rows[0]?.count) < responded) throw new Error('The service returned 200 for more intents than it stored.')

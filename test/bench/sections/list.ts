@@ -1,4 +1,5 @@
 import type { Database } from '../../../src/platform/db/pool.ts'
+import { asRole } from '../../support/database-url.ts'
 import { readList } from '../../support/list-reader.ts'
 import { residentMB } from '../../support/processes.ts'
 import { type FormRequest, formRequest, listRequest } from '../../support/requests.ts'
@@ -213,7 +214,7 @@ async function shortLists(bench: Bench, smallTable: Table, largeTable: Table): P
     )
     return p50Ms
   })
-  const first = await startContender(typical(largeTable.database.url))
+  const first = await startContender(typical(asRole(largeTable.database.url, 'upi_owner')))
   const requests = () => [large.request]
   const throughput = await sideBySide(
     bench,

@@ -1,7 +1,8 @@
 import { NOTIFY, notification, sign } from '../../support/acquirer.ts'
 import type { FormRequest } from '../../support/requests.ts'
 import { newMerchant } from '../../support/tenants.ts'
-import type { Bench, Section } from '../bench.ts'
+import type { WorkspaceDatabase } from '../../support/workspace.ts'
+import type { Section } from '../bench.ts'
 import { SECRET, type Service, startContender, startOurs, typical } from '../contenders.ts'
 import { type Side, sideBySide } from '../side-by-side.ts'
 import { fillOrders, orderIdOf } from '../tables.ts'
@@ -14,8 +15,8 @@ const MOST_PER_SECOND = 6_000
 /** Measures the acquirer's notification of a payment, each for another order. */
 export const notifications: Section = async (bench) => {
   const sides = await Promise.all([
-    side(bench, 'notification_ours', startOurs),
-    side(bench, 'notification_typical', first),
+    side(await bench.createDatabase('notification_ours'), startOurs),
+    side(await bench.createComparedDatabase('notification_typical'), first),
   ])
   return async () => {
     const [ours, typical] = await Promise.all(sides.map((prepare) => prepare()))
@@ -32,8 +33,7 @@ export const notifications: Section = async (bench) => {
 
 const first = (url: string) => startContender(typical(url))
 
-async function side(bench: Bench, name: string, startService: (url: string) => Promise<Service>) {
-  const { db, url } = await bench.createDatabase(name)
+async function side({ db, url }: WorkspaceDatabase, startService: (url: string) => Promise<Service>) {
   const { mid } = await newMerchant(db)
   await fillOrders(db, ORDERS, [mid])
   let next = 1

@@ -1,18 +1,23 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { createRequest } from '../../support/requests.ts'
 import { until } from '../../support/wait.ts'
 import { newWebhook } from '../../support/webhooks.ts'
-import type { Bench, Section } from '../bench.ts'
+import type { WorkspaceDatabase } from '../../support/workspace.ts'
+import type { Section } from '../bench.ts'
 import { type Service, startContender, startOurs, typical } from '../contenders.ts'
 import { type Side, sideBySide } from '../side-by-side.ts'
 import { newMerchants } from '../tables.ts'
 
+/** Others depend on the client's library. */
+const WEBHOOK_HEADERS = ['content-type', 'content-length', 'webhook-id', 'webhook-timestamp', 'webhook-signature']
+
 /** Measures everything a payment needs: create, three status checks, the acquirer's notification and the webhook. */
 export const payment: Section = async (bench) => {
   const sides = await Promise.all([
-    side(bench, 'payment_ours', startOurs),
-    side(bench, 'payment_typical', (url) => startContender(typical(url))),
+    side(await bench.createDatabase('payment_ours'), startOurs),
+    side(await bench.createComparedDatabase('payment_typical'), (url) => startContender(typical(url))),
   ])
   return async () => {
     const [ours, typical] = (await Promise.all(sides.map((start) => start()))) as [Side, Side]
@@ -22,14 +27,15 @@ export const payment: Section = async (bench) => {
   }
 }
 
-async function side(bench: Bench, name: string, startService: (url: string) => Promise<Service>) {
-  const { db, url } = await bench.createDatabase(name)
+async function side({ name, db, url }: WorkspaceDatabase, startService: (url: string) => Promise<Service>) {
   const merchants = await newMerchants(db)
   let received = 0
-  const receiver = createServer((request, response) => {
-    received++
-    request.resume()
+  let first: unknown
+  const receiver = createServer(async (request, response) => {
+    const body = await text(request)
     response.end()
+    received++
+    first ??= { headers: WEBHOOK_HEADERS.map((name) => [name, request.headers[name]]), body }
   })
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   const webhookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
@@ -47,5 +53,6 @@ async function side(bench: Bench, name: string, startService: (url: string) => P
     requests: () => creates,
     mode: 'payments',
     settled,
+    webhook: () => first,
   })
 }

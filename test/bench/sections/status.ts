@@ -1,3 +1,4 @@
+import { asRole } from '../../support/database-url.ts'
 import { type FormRequest, statusRequest } from '../../support/requests.ts'
 import type { NewMerchant } from '../../support/tenants.ts'
 import type { Section } from '../bench.ts'
@@ -23,7 +24,7 @@ export const status: Section = async (bench) => {
   )
 
   return async () => {
-    const [ours, first] = [await startOurs(url), await startContender(typical(url))]
+    const [ours, first] = [await startOurs(url), await startContender(typical(asRole(url, 'upi_owner')))]
     const findings = []
     for (const polling of [1, merchants.length]) {
       const requests = Array.from({ length: POLLED }, (_, i): FormRequest => {
