@@ -1,5 +1,5 @@
-// npm run bench [-- [--quick] [--superuser] [SECTION…]]: measures every target of the service against its comparison on this machine
-// in one run. Exits with 1 if a target is missed; without sections, it runs all of them.
+// npm run bench [-- [--quick] [--superuser] [SECTION…]]: measures every target of the service against its comparison on
+// this machine in one run. Exits with 1 if a target is missed; without sections, it runs all of them.
 import { join } from 'node:path'
 import { ROOT } from '../support/processes.ts'
 import { build, openWorkspace, progress } from '../support/workspace.ts'
