@@ -83,7 +83,13 @@ function paymentRequests(creates) {
   const notification = {
     setupRequest(address, { orderId }) {
       const now = new Date()
-      const paid = { orderId, status: 'SUCCESS', UTR: String(orderId).toUpperCase(), amount: 200, paidAt: now.toISOString() }
+      const paid = {
+        orderId,
+        status: 'SUCCESS',
+        UTR: String(orderId).toUpperCase(),
+        amount: 200,
+        paidAt: now.toISOString(),
+      }
       const body = JSON.stringify(paid)
       const t = Math.floor(now.getTime() / 1000)
       const v1 = createHmac('sha256', secret).update(`${t}.${body}`).digest('hex')
