@@ -190,6 +190,23 @@ export function createEndpoints(db: Queryable) {
     },
 
     /**
+     * Whether the order has an event of this sequence, and an enabled endpoint of its merchant this id, but no delivery
+     * of the event to the endpoint is stored.
+     */
+    async lacksDelivery({ endpointId, orderId, sequence }: DeliveryName): Promise<boolean> {
+      const { rows } = await db.query(
+        `select i.mid
+           from payment_intents i
+           join webhook_endpoints e on e.mid = i.mid and e.endpoint_id = $1 and e.disabled_at is null
+          where i.order_id = $2 and i.event_sequence >= $3
+            and not exists (select from webhook_deliveries d
+                             where d.mid = i.mid and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3)`,
+        [endpointId, orderId, sequence],
+      )
+      return rows.length === 1
+    },
+
+    /**
      * Restarts the schedule for events from `since` until before `until`: for all webhooks, and for those return-URL
      * callbacks whose event checkPaymentStatus has not returned yet. Skips disabled endpoints. Returns the number of
      * deliveries.

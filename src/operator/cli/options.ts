@@ -138,6 +138,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'statements layout add --name': 'Name of the layout',
   'statements layout remove --name': 'Name of the layout',
   'statements match --payout': 'Bank reference of the payout',
+  'webhooks prune --older-than-days': 'Delete deliveries whose last attempt is older than N days, at least 31',
 }
 
 /** Returns the options of a command with their texts. Each option has the value placeholder from the usage. */

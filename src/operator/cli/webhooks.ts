@@ -10,6 +10,7 @@ import {
 } from '../../gateway/webhooks/endpoints.ts'
 import { watchOpenOrders } from '../../gateway/webhooks/expiries.ts'
 import { isAccepted, toRequest } from '../../gateway/webhooks/message.ts'
+import { pruneDeliveries } from '../../gateway/webhooks/prune-deliveries.ts'
 import { newSigningSecret } from '../../gateway/webhooks/signature.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
@@ -18,15 +19,19 @@ import { errorText, identifier, matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { createOutboundClient, urlError } from '../../platform/outbound/http-client.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
-import { atomicCommand, command } from './command.ts'
+import { atomicCommand, changingCommand, command } from './command.ts'
 import { document, record, table } from './data.ts'
 import { requireKeys } from './encryption-keys.ts'
 import { CommandError } from './errors.ts'
+import { withProgress } from './output.ts'
 
 const HOUR_MS = 60 * 60_000
 /** Period in which both secrets sign webhooks, because a merchant may not update all its servers at the same time. */
 const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
+/** A merchant may request a redelivery of the events of a month. */
+const LEAST_STORED_DAYS = 31
+const STORED_RULE = `must be a whole number of days, ${LEAST_STORED_DAYS} to 36500`
 const URL_RULE = 'must be a URL of at most 2048 characters'
 const HTTPS_RULE = '--url must be an https URL: http is accepted only for addresses in WEBHOOK_ALLOWED_NETWORKS'
 
@@ -170,11 +175,34 @@ export const webhookCommands = [
         ? Number(await endpoints.resend(delivery, now))
         : await endpoints.resendAll(mid, since as Date, until ?? now, now)
       if (delivery && resent === 0)
-        throw new CommandError('the delivery does not exist, or its endpoint is disabled: see ops webhooks deliveries')
+        throw new CommandError((await endpoints.lacksDelivery(delivery)) ? NOT_STORED : NOT_RESENT)
       return document({ resent }, `${counted(resent, 'delivery', 'deliveries')} scheduled for redelivery.`)
     },
   }),
+
+  changingCommand('webhooks prune', 'Delete old webhook deliveries', {
+    usage: '--older-than-days N',
+    note: 'Deletes deliveries that succeeded or were abandoned, except for payment.expired. A deleted event cannot be sent again.',
+    schema: z.object({
+      olderThanDays: matching(/^\d{1,5}$/, STORED_RULE)
+        .transform(Number)
+        .refine((days) => days >= LEAST_STORED_DAYS && days <= 36_500, STORED_RULE),
+    }),
+    async run({ olderThanDays }, { db, now, terminal }) {
+      const before = new Date(now.getTime() - olderThanDays * 24 * HOUR_MS)
+      const pruned = await withProgress(terminal, (progress) =>
+        pruneDeliveries(db, before, progress('delivery deleted', 'deliveries deleted')),
+      )
+      const message = `${counted(pruned, 'delivery', 'deliveries')} deleted.`
+      return { data: document({ pruned }, message), created: { pruned } }
+    },
+  }),
 ]
+
+const NOT_RESENT = 'the delivery does not exist, or its endpoint is disabled: see ops webhooks deliveries'
+const NOT_STORED =
+  'the delivery is not stored: ops webhooks prune has deleted it, or the endpoint was disabled or did not exist at the ' +
+  'time of the event. Ask the merchant to check the payment status'
 
 /** Creates a signing secret and returns it in plain text for the merchant and encrypted for the database. */
 function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
