@@ -123,6 +123,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['webhooks', 'disable', '--endpoint', id] },
     { args: ['webhooks', 'enable', '--endpoint', id] },
     { args: ['webhooks', 'rotate-secret', '--endpoint', id] },
+    { args: ['webhooks', 'prune', '--older-than-days', '31'], detail: { pruned: 0 } },
     { args: ['bank-holidays', 'add', '--day', '2026-01-26', '--name', 'Republic Day'] },
     { args: ['bank-holidays', 'remove', '--day', '2026-01-26'], detail: { name: 'Republic Day' } },
     {

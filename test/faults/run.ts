@@ -9,6 +9,7 @@ import { nextAcquirer } from './faults/failover.ts'
 import { fillDisk } from './faults/fill-disk.ts'
 import { jumpClock } from './faults/jump-clock.ts'
 import { killDatabase } from './faults/kill-database.ts'
+import { killPrune } from './faults/kill-prune.ts'
 import { killRefunds } from './faults/kill-refunds.ts'
 import { killService } from './faults/kill-service.ts'
 import { leaveLists } from './faults/leave-lists.ts'
@@ -35,6 +36,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   'slow-acquirer': slowAcquirer,
   'next-acquirer': nextAcquirer,
   webhooks: notifyMerchants,
+  prune: killPrune,
   refunds: killRefunds,
   queues: waitInQueues,
 }

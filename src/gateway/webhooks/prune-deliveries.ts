@@ -9,7 +9,7 @@ const STEP_DELIVERIES = 1_000
 
 /**
  * Deletes delivered and abandoned deliveries whose last attempt is older than `before`. Returns the number of deleted
- * deliveries; `onProgress` receives the number so far. A delivery that is scheduled stays, however old its event is.
+ * deliveries; `afterStep` receives the number so far. A delivery that is scheduled stays, however old its event is.
  *
  * payment.expired stays, because the judgement of a late payment reads whether the merchant was notified of the expiry.
  *
@@ -19,7 +19,7 @@ const STEP_DELIVERIES = 1_000
 export async function pruneDeliveries(
   db: Queryable,
   before: Date,
-  onProgress?: (pruned: number) => void,
+  afterStep: (pruned: number) => Promise<unknown>,
 ): Promise<number> {
   let pruned = 0
   const endpoints = await db.query<{ mid: string; endpointId: string }>(ENDPOINTS)
@@ -36,7 +36,7 @@ export async function pruneDeliveries(
       ])
       step = rows[0] as Step
       pruned += step.pruned
-      if (step.pruned > 0) onProgress?.(pruned)
+      await afterStep(pruned)
     }
   }
   return pruned

@@ -54,6 +54,8 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): Del
   context.addIssue(DELIVERY_RULE)
   return z.NEVER
 })
+/** Pause between two transactions of 1,000 deliveries, so that creates beside the command wait little longer. */
+const PRUNE_PAUSE_MS = 50
 
 export const webhookCommands = [
   atomicCommand('webhooks add', 'Add a webhook endpoint for a merchant', {
@@ -188,11 +190,15 @@ export const webhookCommands = [
         .transform(Number)
         .refine((days) => days >= LEAST_STORED_DAYS && days <= 36_500, STORED_RULE),
     }),
-    async run({ olderThanDays }, { db, now, terminal }) {
+    async run({ olderThanDays }, { db, now, sleep, terminal }) {
       const before = new Date(now.getTime() - olderThanDays * 24 * HOUR_MS)
-      const pruned = await withProgress(terminal, (progress) =>
-        pruneDeliveries(db, before, progress('delivery deleted', 'deliveries deleted')),
-      )
+      const pruned = await withProgress(terminal, (progress) => {
+        const show = progress('delivery deleted', 'deliveries deleted')
+        return pruneDeliveries(db, before, (pruned) => {
+          show?.(pruned)
+          return sleep(PRUNE_PAUSE_MS)
+        })
+      })
       const message = `${counted(pruned, 'delivery', 'deliveries')} deleted.`
       return { data: document({ pruned }, message), created: { pruned } }
     },
