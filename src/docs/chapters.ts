@@ -48,7 +48,7 @@ export const GUIDES = {
         ...['settlements', 'file-layouts', 'pull-settlements', 'reconciliation', 'discrepancies'],
         ...['bank-statements', 'accounting', 'month-end'],
       ],
-      'Data and law': ['personal-data', 'retention', 'backup'],
+      'Data and law': ['personal-data', 'retention', 'archiving', 'backup'],
       Operations: ['upgrade', 'monitoring', 'logs', 'troubleshooting', 'security-incident'],
       Scaling: ['capacity', 'scaling', 'pgbouncer', 'high-availability', 'move-database', 'sharding'],
       Reference: ['configuration', 'limits'],

@@ -247,8 +247,9 @@ describe('the operator manual', () => {
   })
 })
 
+/** Excludes the table `webhook_deliveries`. */
 const METRIC =
-  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|upi_payments|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|upi_payments|webhook(?!_deliveries`)|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer' } as const
 const CALLED = Object.values(OPERATIONS)
