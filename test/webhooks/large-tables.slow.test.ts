@@ -2,6 +2,7 @@ import type { QueryConfig } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
 import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
+import { pruneDeliveries } from '../../src/gateway/webhooks/prune-deliveries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -232,6 +233,13 @@ describe('statements of the scheduler in a table of 100,000 orders', () => {
       judge,
     )
   })
+})
+
+it('webhooks prune reads 1,000 deliveries of an endpoint in each transaction, in a table of 100,000 orders', async () => {
+  const { reads } = await readBy((db) => pruneDeliveries(db, NOW, async () => undefined))
+  const ofDeliveries = reads.filter(({ table }) => table === 'webhook_deliveries')
+  expect(ofDeliveries.length).toBeGreaterThan(ORDERS / 1_000)
+  expect(ofDeliveries.filter(({ rows }) => rows > 1_000)).toEqual([])
 })
 
 describe('long orders in a table of 100,000 orders', () => {
