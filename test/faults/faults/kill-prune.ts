@@ -78,7 +78,7 @@ export async function killPrune({ postgres }: Stage): Promise<Finding[]> {
       fault: `webhooks prune, ${KILLS} kills`,
       notes: [
         `${DELIVERIES} deliveries, of which the last run deleted ${pruned}`,
-        `creates beside the command: ${timesOf(beside)}; without the command: ${timesOf(without)}`,
+        `creates beside starts and runs of the command: ${timesOf(beside)}; without the command: ${timesOf(without)}`,
       ],
       broken,
     },
