@@ -1,15 +1,43 @@
 import { statusCheckRulesOf } from './gateway/acquirers/acquirers.ts'
 import { refundJobs } from './gateway/acquirers/carry-out-refunds.ts'
 import { statusCheckJobs } from './gateway/acquirers/check-status.ts'
+import { CHECKS_ARE_PENDING, REFUNDS_ARE_PENDING } from './gateway/payments/pending-merchants.ts'
 import { createStatusChecks } from './gateway/payments/status-checks.ts'
 import { comparisonJobs } from './gateway/payments/utrs-of-other-merchants.ts'
 import { createPendingRefunds } from './gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates } from './gateway/refunds/record-update.ts'
 import { deliveryJobs } from './gateway/webhooks/deliver.ts'
-import { createDeliveries } from './gateway/webhooks/deliveries.ts'
-import { expiryJobs } from './gateway/webhooks/expiries.ts'
+import { createDeliveries, DELIVERIES_ARE_PENDING } from './gateway/webhooks/deliveries.ts'
+import { EXPIRIES_ARE_PENDING, expiryJobs } from './gateway/webhooks/expiries.ts'
+import { isDistributed } from './platform/db/distribution.ts'
+import type { Queryable } from './platform/db/pool.ts'
+import { prepared } from './platform/db/prepared.ts'
 import { startScheduler } from './platform/scheduler.ts'
 import type { Services } from './services.ts'
+
+/** `deliveries` is an SQL condition at the time $1. */
+const findPending = (deliveries: string) =>
+  prepared(
+    `select ${deliveries} as "webhooks",
+            coalesce(${CHECKS_ARE_PENDING}, false) as "status checks at acquirers",
+            coalesce(${REFUNDS_ARE_PENDING}, false) as "refunds at acquirers",
+            coalesce(${EXPIRIES_ARE_PENDING}, false) as "expired orders"`,
+  )
+
+const FIND_PENDING = findPending(DELIVERIES_ARE_PENDING)
+/** Citus rejects a recursive statement without a mid, so webhooks are searched at each poll. */
+const FIND_PENDING_ON_CITUS = findPending('true')
+
+/** Returns a function that finds the sources that may have pending jobs. */
+export function createFindPending(db: Queryable, now: () => Date) {
+  let distributed: boolean | undefined
+  return async () => {
+    distributed ??= await isDistributed(db)
+    const statement = distributed ? FIND_PENDING_ON_CITUS : FIND_PENDING
+    const { rows } = await db.query<{ [source: string]: boolean }>(statement(now()))
+    return rows[0] ?? {}
+  }
+}
 
 /** Starts all scheduled jobs: webhooks, status checks, refunds, expiries and comparisons of UTRs. */
 export function startJobs(services: Services) {
@@ -34,6 +62,6 @@ export function startJobs(services: Services) {
       expiryJobs({ db, now, limits: limits.webhooks }),
       comparisonJobs(db, now, metrics.reports.onException),
     ],
-    { log, limits: limits.webhooks },
+    { findPending: createFindPending(db, now), log, limits: limits.webhooks },
   )
 }

@@ -6,15 +6,22 @@ import { startRepeating } from './repeat.ts'
 
 /** A source of pending jobs, such as the refunds of an acquirer. */
 export type JobSource = {
-  /** Name of the source in the log. */
+  /** Name of the source in the log and in the result of `findPending`. */
   name: string
-  /**
-   * Returns the queues with pending jobs, without locking rows. Once `isStopped` returns true, a search of several
-   * statements stops before its next statement, because a stopping instance waits for the search.
-   */
-  findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
+  /** Returns the queues with pending jobs, without locking rows. */
+  findQueues: (poll?: Partial<Poll>) => Promise<Queue[]>
   /** Largest number of concurrent jobs in this instance. */
   concurrency: { ofQueue: number; ofGroup: number }
+}
+
+type Poll = {
+  /** False if the source has no pending jobs. */
+  isPending: boolean
+  /**
+   * Once it returns true, a search of several statements stops before its next statement, because a stopping instance
+   * waits for the search.
+   */
+  isStopped: () => boolean
 }
 
 /** The pending jobs of a merchant or webhook. The queues of a group share the limit `ofGroup`. */
@@ -37,14 +44,23 @@ export type Job = (signal: AbortSignal) => Promise<boolean>
 /** A job, and whether its queue may have had more jobs than its claim has returned. */
 type Claimed = { job: Job; mayHaveMore: boolean }
 
+type Scheduling = {
+  /**
+   * Returns by name whether sources may have pending jobs, in one statement, because most polls of an idle instance find
+   * none. A source that is not in the result is searched at each poll.
+   */
+  findPending: () => Promise<{ [source: string]: boolean }>
+  log: Pick<Logger, 'warn'>
+  limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'>
+}
+
 /**
- * Runs pending jobs until `stop` is called. Polls for queues with pending jobs every `lookIntervalMs`; when a job of a
- * full claim is finished, the next job of its queue is claimed. A later job waits for the next poll. Each source has its own loop, so that no source waits for another.
+ * Runs pending jobs until `stop` is called. Polls every `lookIntervalMs` for sources with pending jobs, and searches
+ * these sources for queues; when a job of a full claim is finished, the next job of its queue is claimed. A later job
+ * waits for the next poll. A poll neither waits for its searches nor repeats a search in progress, so that no source
+ * waits for another. If `findPending` fails, all sources are searched.
  */
-export function startScheduler(
-  sources: readonly JobSource[],
-  { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
-) {
+export function startScheduler(sources: readonly JobSource[], { findPending, log, limits }: Scheduling) {
   const giveUp = new AbortController()
   // 0 means no limit. The limit is removed, because every call in progress adds a listener to this signal, and Node.js
   // warns of a leak above a limit.
@@ -52,16 +68,33 @@ export function startScheduler(
   /** Number of jobs in progress or about to start, by the key of their queue and by their group. */
   const counts = new Map<string, number>()
   const underWay = new Set<Promise<void>>()
+  const searches = new Map<JobSource, Promise<void>>()
   let isStopped = false
 
-  const loops = sources.map((source) => {
-    const look = async () => {
-      for (const queue of await source.findQueues(() => isStopped)) serve(source, queue)
+  const warn = (work: string, { message }: Error) => log.warn({ work, error: message }, 'Polling for jobs failed')
+  const polls = startRepeating(
+    async () => searchAll(await findPending()),
+    limits.lookIntervalMs,
+    (error) => {
+      warn('pending jobs', error)
+      searchAll({})
+    },
+  )
+
+  function searchAll(pending: { [source: string]: boolean }) {
+    for (const source of sources) {
+      if (isStopped || searches.has(source)) continue
+      const search = look(source, pending[source.name] ?? true).catch((error) => warn(source.name, error))
+      searches.set(
+        source,
+        search.finally(() => searches.delete(source)),
+      )
     }
-    return startRepeating(look, limits.lookIntervalMs, (error) => {
-      log.warn({ work: source.name, error: error.message }, 'Polling for jobs failed')
-    })
-  })
+  }
+
+  async function look(source: JobSource, isPending: boolean) {
+    for (const queue of await source.findQueues({ isPending, isStopped: () => isStopped })) serve(source, queue)
+  }
 
   /** Claims as many pending jobs of the queue as the limits of queue and group still allow. */
   function serve(source: JobSource, queue: Queue) {
@@ -123,7 +156,8 @@ export function startScheduler(
      */
     async stop() {
       isStopped = true
-      await Promise.all(loops.map((loop) => loop.stop()))
+      await polls.stop()
+      await Promise.all(searches.values())
       await Promise.race([untilNothingIsUnderWay(), sleep(limits.stopMs, undefined, { ref: false })])
       giveUp.abort()
       await untilNothingIsUnderWay()

@@ -392,6 +392,7 @@ it('the service logs a status check whose result cannot be stored, and continues
   }
   const warnings: unknown[] = []
   const clock = startScheduler([sourceOf({ clientOf: async () => client as never })], {
+    findPending: async () => ({}),
     log: { warn: (facts: object) => void warnings.push(facts) } as never,
     limits: { ...LIMITS.webhooks, lookIntervalMs: 10 },
   })

@@ -219,9 +219,9 @@ describe('search for UTRs of two merchants', () => {
       query: async (text: string) => ({ rows: sent.push(text) < 3 ? [] : payments, rowCount: 1, fields: [] }),
     }
     const { findQueues } = comparisonJobs(db as never, service.clock.now, () => undefined)
-    await findQueues(() => sent.length >= 2)
+    await findQueues({ isStopped: () => sent.length >= 2 })
     expect(sent).toHaveLength(2)
-    await findQueues(() => sent.length >= 4)
+    await findQueues({ isStopped: () => sent.length >= 4 })
     expect(sent).toHaveLength(4)
   })
 

@@ -1,21 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Job, type JobSource, type Queue, startScheduler } from '../../src/platform/scheduler.ts'
 import { until } from '../support/wait.ts'
 
 const LIMITS = { lookIntervalMs: 10, stopMs: 50 }
 const CONCURRENCY = { ofQueue: 4, ofGroup: 8 }
+/** Every source may have pending jobs. */
+const findPending = async () => ({})
 
 /** A scheduler over one source, whose queues always have more jobs, with its polls and warnings. */
 function startOver(queues: Queue[], find: JobSource['findQueues'] = async () => queues) {
   const warnings: string[] = []
   const looks = { count: 0 }
-  const counted = async (isStopped?: () => boolean) => {
+  const counted: JobSource['findQueues'] = async (poll) => {
     looks.count++
-    return find(isStopped)
+    return find(poll)
   }
   const log = { warn: (_facts: object, message: string) => void warnings.push(message) } as never
   const { stop } = startScheduler([{ name: 'work', findQueues: counted, concurrency: CONCURRENCY }], {
+    findPending,
     log,
     limits: LIMITS,
   })
@@ -106,15 +109,76 @@ it('the scheduler runs the jobs of one source while the search for pending jobs 
     findQueues,
     concurrency: CONCURRENCY,
   }))
-  const { stop } = startScheduler(sources, { log, limits: LIMITS })
+  const { stop } = startScheduler(sources, { findPending, log, limits: LIMITS })
   await until('the other one is done', () => seen.begun > 0)
   const stopping = stop()
   isOver([])
   await stopping
 })
 
+describe('a scheduler of two sources', () => {
+  /** Starts a scheduler whose sources record by name whether each search found them pending. */
+  function startBoth(find: () => Promise<{ [source: string]: boolean }>) {
+    const seen: { [source: string]: (boolean | undefined)[] } = { refunds: [], webhooks: [] }
+    const warnings: object[] = []
+    const sources = Object.entries(seen).map(([name, searches]) => ({
+      name,
+      findQueues: async ({ isPending }: { isPending?: boolean } = {}) => {
+        searches.push(isPending)
+        return []
+      },
+      concurrency: CONCURRENCY,
+    }))
+    const log = { warn: (facts: object) => void warnings.push(facts) }
+    return { seen, warnings, ...startScheduler(sources, { findPending: find, log, limits: LIMITS }) }
+  }
+
+  it('polls once for both, and only the source that may have pending jobs searches for them', async () => {
+    let polls = 0
+    const { seen, stop } = startBoth(async () => {
+      polls++
+      return { refunds: true, webhooks: false }
+    })
+    await until('it has looked often', () => polls > 3)
+    await stop()
+    expect(new Set(seen.refunds)).toEqual(new Set([true]))
+    expect(new Set(seen.webhooks)).toEqual(new Set([false]))
+    expect(seen.refunds).toHaveLength(polls)
+  })
+
+  it('searches both when the poll fails', async () => {
+    const { seen, warnings, stop } = startBoth(async () => {
+      throw new Error('the database is away')
+    })
+    await until('it has looked again', () => warnings.length > 1)
+    await stop()
+    expect([seen.refunds?.[0], seen.webhooks?.[0]]).toEqual([true, true])
+    expect(warnings[0]).toEqual({ work: 'pending jobs', error: 'the database is away' })
+  })
+})
+
+it('the scheduler polls on while a search hangs, and does not repeat the search', async () => {
+  let polls = 0
+  let isOver: (queues: Queue[]) => void = () => undefined
+  const searches = { count: 0 }
+  const findQueues = () => {
+    searches.count++
+    return new Promise<Queue[]>((resolve) => (isOver = resolve))
+  }
+  const { stop } = startScheduler([{ name: 'work', findQueues, concurrency: CONCURRENCY }], {
+    findPending: async () => ({ work: ++polls > 0 }),
+    log: { warn: () => undefined },
+    limits: LIMITS,
+  })
+  await until('it has polled often', () => polls > 3)
+  const stopping = stop()
+  isOver([])
+  await stopping
+  expect(searches.count).toBe(1)
+})
+
 it('the stopped scheduler ends a search for pending jobs that consists of many statements', async () => {
-  const { stop, looks } = startOver([], async (isStopped = () => false) => {
+  const { stop, looks } = startOver([], async ({ isStopped = () => false } = {}) => {
     while (!isStopped()) await sleep(1)
     return []
   })

@@ -255,7 +255,7 @@ describe('payment.expired', () => {
     const db = { query: async (text: string) => ({ rows: [], length: sent.push(text) }) }
     const { findQueues } = expiryJobs({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks })
     const inserts = () => sent.filter((text) => text.includes('insert into webhook_expiries')).length
-    await findQueues(() => inserts() === 2)
+    await findQueues({ isStopped: () => inserts() === 2 })
     expect(inserts()).toBe(2)
   })
 

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
 import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { pruneDeliveries } from '../../src/gateway/webhooks/prune-deliveries.ts'
+import { createFindPending } from '../../src/jobs.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -249,5 +250,52 @@ describe('long orders in a table of 100,000 orders', () => {
     expect(others[0]).toBeLessThanOrEqual(OF_DAY_AND_10_MINUTES)
     expect(long[0]).toBeGreaterThan(0)
     expect(long[0]).toBeLessThanOrEqual(ORDERS / LONG_EVERY)
+  })
+})
+
+describe('a disabled endpoint with 1,000,000 pending deliveries', () => {
+  /** Reads of the deliveries: two of each endpoint, and the next endpoint's of each. */
+  const ROWS = 2 * MERCHANTS + 2
+  const SEQUENCES = 200
+
+  beforeAll(async () => {
+    await db.query('update webhook_deliveries set due_at = null, delivered_at = occurred_at where due_at is not null')
+    await db.query('analyze')
+    // Foreign keys are not checked, because that takes longer than storing the rows.
+    await db.query(
+      `begin;
+       set local session_replication_role = replica;
+       insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, disabled_at, disabled_reason)
+       values ('M10', 'ep_disabled', 'webhook', 'https://shop.example/', 'sealed', '2026-01-01', '2026-11-01', 'operator');
+       insert into webhook_deliveries
+         (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
+       select mid, 'ep_disabled', order_id, sequence, 'payment.succeeded', 'SUCCESS', utr, created_at, created_at
+         from payment_intents, generate_series(1, ${SEQUENCES}) sequence
+        where mid = 'M10';
+       commit`,
+    )
+    const { rows } = await db.query(`select count(*) from webhook_deliveries where endpoint_id = 'ep_disabled'`)
+    expect(Number(rows[0].count)).toBe((ORDERS / MERCHANTS) * SEQUENCES)
+  }, 120_000)
+
+  it.each(['before', 'after'])(
+    'costs the poll and the search for pending deliveries a few rows, %s PostgreSQL collected statistics',
+    async (when) => {
+      if (when === 'after') await db.query('analyze')
+      for (const run of [
+        (queryable: Database) => createFindPending(queryable, () => NOW)(),
+        (queryable: Database) => createDeliveries(queryable).findPending(lookedAt, NOW),
+      ]) {
+        const { reads } = await readBy(run)
+        const ofDeliveries = reads.filter(({ table }) => table === 'webhook_deliveries')
+        expect(ofDeliveries.length).toBeGreaterThan(0)
+        for (const read of ofDeliveries) expect(read.rows, JSON.stringify(read)).toBeLessThanOrEqual(ROWS)
+      }
+    },
+    60_000,
+  )
+
+  it('does not make webhooks pending', async () => {
+    expect(await createFindPending(db, () => NOW)()).toMatchObject({ webhooks: false })
   })
 })

@@ -51,9 +51,9 @@ export function acquirerQueues<Pending>(
   return {
     name,
     concurrency: { ofQueue: concurrentJobs / 4, ofGroup: concurrentJobs },
-    async findQueues() {
+    async findQueues({ isPending = true } = {}) {
       const queues: Queue[] = []
-      for (const pending of await findPending(now())) {
+      for (const pending of isPending ? await findPending(now()) : []) {
         const client = await clientOf(pending.acquirer)
         if (client) queues.push(queueOf(pending, client))
       }

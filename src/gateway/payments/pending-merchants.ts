@@ -17,6 +17,10 @@ const FIND_PENDING_CHECKS = prepared(findPending('acquirer_intents', 'status_che
 const FIND_PENDING_REFUNDS = prepared(findPending('refunds', 'due_at'))
 const STATEMENTS = { acquirer_intents: FIND_PENDING_CHECKS, refunds: FIND_PENDING_REFUNDS }
 
+/** SQL conditions at the time $1; null without scheduled rows. PostgreSQL reads a minimum from the start of the index. */
+export const CHECKS_ARE_PENDING = '(select min(status_check_at) from acquirer_intents) <= $1'
+export const REFUNDS_ARE_PENDING = '(select min(due_at) from refunds) <= $1'
+
 /**
  * Finds the merchants with pending rows, of all acquirer accounts, ordered by their oldest pending row. The cost
  * depends only on the number of pending rows. The result has no limit, so that the waiting merchants of a failing

@@ -36,7 +36,7 @@ export function comparisonJobs(
   return {
     name: 'UTRs of other merchants',
     concurrency: { ofQueue: 1, ofGroup: 1 },
-    async findQueues(isStopped = () => false) {
+    async findQueues({ isStopped = () => false } = {}) {
       const until = now().getTime()
       // Compares the absolute difference, because the clock may have been set back.
       if (Math.abs(until - comparedUntil) < MINUTE_MS) return []

@@ -44,10 +44,10 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
   return {
     name: 'webhooks',
     concurrency: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.concurrentCalls / 2 },
-    async findQueues() {
+    async findQueues({ isPending = true } = {}) {
       // Omits endpoints for which this instance cannot sign, because other instances may be able to deliver to these
       // endpoints.
-      const due = (await findPending()).filter((endpoint) => secretsOf(endpoint) !== undefined)
+      const due = (await findPending(isPending)).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
         group: endpoint.failing ? 'failing webhooks' : 'webhooks',
@@ -60,9 +60,9 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     },
   }
 
-  async function findPending(): Promise<PendingEndpoint[]> {
+  async function findPending(isPending: boolean): Promise<PendingEndpoint[]> {
     try {
-      const due = await deliveries.findPending(limits.lookedAt, now())
+      const due = isPending ? await deliveries.findPending(limits.lookedAt, now()) : []
       behindSince = Math.min(...due.map(({ dueAt }) => dueAt.getTime()))
       return due
     } catch (error) {

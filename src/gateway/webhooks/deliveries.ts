@@ -138,6 +138,38 @@ const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'
        when kind = 'webhook' and not $12 and failing_since <= $13 then 'failed for ${FAILING_DAYS} days' end`
 
+/** Largest number of endpoints that DELIVERIES_ARE_PENDING reads. */
+const ENDPOINTS_READ = 50
+
+/**
+ * SQL condition at the time $1; also true if ENDPOINTS_READ endpoints have scheduled deliveries. Reads the index of
+ * scheduled deliveries from one endpoint to the next, because few endpoints have any: 0.06 ms instead of 0.6 ms for a
+ * look-up of each of 1,000 endpoints. An endpoint is one step, however many of its deliveries are scheduled.
+ */
+export const DELIVERIES_ARE_PENDING = `(
+  with recursive first as (
+    (select 1 as step, mid, endpoint_id, due_at
+       from webhook_deliveries
+      where due_at is not null
+      order by mid, endpoint_id, due_at
+      limit 1)
+    union all
+    select first.step + 1, following.*
+      from first
+     cross join lateral (
+       select mid, endpoint_id, due_at
+         from webhook_deliveries
+        where (mid, endpoint_id) > (first.mid, first.endpoint_id) and due_at is not null
+        order by mid, endpoint_id, due_at
+        limit 1) following
+     where first.step < ${ENDPOINTS_READ}
+  )
+  select count(*) = ${ENDPOINTS_READ}
+         or coalesce(bool_or(due_at <= $1 and exists (
+              select from webhook_endpoints e
+               where e.mid = first.mid and e.endpoint_id = first.endpoint_id and e.disabled_at is null)), false)
+    from first)`
+
 const FIND_PENDING = prepared(
   `select ${ENDPOINT.replaceAll('$now', '$1')}, d.due_at as "dueAt", e.failing_since is not null as failing
      from webhook_endpoints e

@@ -52,8 +52,9 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
     name: 'expired orders',
     // `ofGroup` is high, because the number of connections in the pool is the effective limit of the group.
     concurrency: { ofQueue: 1, ofGroup: lookedAt },
-    async findQueues(isStopped = () => false) {
+    async findQueues({ isPending = true, isStopped = () => false } = {}) {
       await saveNewOrders(isStopped)
+      if (!isPending) return []
       const { rows } = await db.query<{ mid: string }>(
         `select distinct mid
            from (select mid from webhook_expiries where final_at <= $1 order by final_at limit $2) due`,
@@ -69,6 +70,9 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
     },
   }
 }
+
+/** SQL condition at the time $1; null without orders. */
+export const EXPIRIES_ARE_PENDING = '(select min(final_at) from webhook_expiries) <= $1'
 
 /**
  * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that were
