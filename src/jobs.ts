@@ -15,18 +15,16 @@ import { prepared } from './platform/db/prepared.ts'
 import { startScheduler } from './platform/scheduler.ts'
 import type { Services } from './services.ts'
 
-/** `deliveries` is an SQL condition at the time $1. */
-const findPending = (deliveries: string) =>
-  prepared(
-    `select ${deliveries} as "webhooks",
-            coalesce(${CHECKS_ARE_PENDING}, false) as "status checks at acquirers",
-            coalesce(${REFUNDS_ARE_PENDING}, false) as "refunds at acquirers",
-            coalesce(${EXPIRIES_ARE_PENDING}, false) as "expired orders"`,
-  )
+/** `deliveries` is an SQL condition at the time $1. The columns are the sources' names. */
+const pendingSources = (deliveries: string) => `
+  select ${deliveries} as "webhooks",
+         coalesce(${CHECKS_ARE_PENDING}, false) as "status checks at acquirers",
+         coalesce(${REFUNDS_ARE_PENDING}, false) as "refunds at acquirers",
+         coalesce(${EXPIRIES_ARE_PENDING}, false) as "expired orders"`
 
-const FIND_PENDING = findPending(DELIVERIES_ARE_PENDING)
+const FIND_PENDING = prepared(pendingSources(DELIVERIES_ARE_PENDING))
 /** Citus rejects a recursive statement without a mid, so webhooks are searched at each poll. */
-const FIND_PENDING_ON_CITUS = findPending('true')
+const FIND_PENDING_ON_CITUS = prepared(pendingSources('true'))
 
 /** Returns a function that finds the sources that may have pending jobs. */
 export function createFindPending(db: Queryable, now: () => Date) {

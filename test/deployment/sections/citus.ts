@@ -75,6 +75,7 @@ const TESTS = [
   'test/payments/fetch-order-list.test.ts',
   'test/payments/order-list-after-outage.slow.test.ts',
   'test/refunds/fetch-refund-list.test.ts',
+  'test/scheduler/idle.test.ts',
   'test/settlements/fetch-settlement-list.test.ts',
   'test/settlements/import.test.ts',
   'test/tenants/last-used.test.ts',
