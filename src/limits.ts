@@ -174,7 +174,8 @@ export const LIMITS = {
     unknownOrdersOfUtr: 20,
     /**
      * Number of signed notifications from one acquirer account that are processed concurrently. The number is less than
-     * `pools.reports`.
+     * `pools.reports`. Payments that wait for their batch are not included, because a batch of all accounts uses one
+     * connection.
      */
     concurrentOfAccount: 2,
     /** Time for which the count of open exceptions is cached. */

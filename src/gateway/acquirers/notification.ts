@@ -13,7 +13,7 @@ import type { StatusChecks } from '../payments/status-checks.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { accountKind, accountName } from './accounts.ts'
-import { createPlaces } from './places.ts'
+import { createPlaces, type Place } from './places.ts'
 
 export type NotificationDependencies = {
   reports: Reports
@@ -109,13 +109,19 @@ export const NOTIFICATION_ERRORS = [
 
 /**
  * Records an acquirer's payment report. Throws 404 for an unknown order and 409 for a report that contradicts the
- * stored data. A disabled account stores no exception for an unknown order.
+ * stored data. A disabled account stores no exception for an unknown order. A success waits for its batch without a
+ * slot, so that the batch contains more notifications of an account than the account has slots.
  */
 export async function recordNotification(
   { reports, now }: NotificationDependencies,
   report: PaymentReport,
-  isDisabled = false,
+  { place, isDisabled }: Pick<FastifyRequest, 'place'> & { isDisabled: boolean },
 ) {
+  if (report.status === 'SUCCESS') {
+    place.free()
+    if (await reports.recordFirst(report, now, place.check)) return {}
+    await place.take()
+  }
   const saves = (kind: Contradiction) => !(isDisabled && kind === 'unknown order')
   const recorded = await reports.record(report, { source: 'notification', now, saves })
   if (!('exception' in recorded)) return {}
@@ -146,11 +152,11 @@ async function recordRefund(account: string, { refunds, now }: NotificationDepen
  * an order or a refund.
  */
 async function recordOwnForm(
-  { account, isDisabled }: Notifier,
+  { notified: { account, isDisabled }, place }: FastifyRequest,
   dependencies: NotificationDependencies,
   notification: Notification,
 ) {
-  if ('payment' in notification) return recordNotification(dependencies, notification.payment, isDisabled)
+  if ('payment' in notification) return recordNotification(dependencies, notification.payment, { place, isDisabled })
   if ('refund' in notification) return recordRefund(account, dependencies, notification.refund)
   const { statusChecks, refunds, now } = dependencies
   const isKnown =
@@ -169,10 +175,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The acquirer account that sent the notification, on routes registered by `acceptNotifications`. */
     notified: Notifier
-    /**
-     * Releases the concurrency slot of the notification's acquirer account; undefined while the request has no slot.
-     */
-    freePlace: (() => void) | undefined
+    /** The concurrency slot of the notification at its acquirer account. */
+    place: Place
+    /** Whether the response to the notification is being sent. */
+    hasResponse: boolean
   }
 }
 
@@ -192,9 +198,9 @@ export const notificationPath = (acquirer: string, account?: string) =>
  */
 export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependencies: NotificationDependencies) {
   for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
-    app.post<{ Body: Fields }>(path, { config: { acquirer } }, async ({ body, notified }) => {
-      const notification = notified.notifications.read?.(body)
-      const recorded = notification ? await recordOwnForm(notified, dependencies, notification) : {}
+    app.post<{ Body: Fields }>(path, { config: { acquirer } }, async (request) => {
+      const notification = request.notified.notifications.read?.(request.body)
+      const recorded = notification ? await recordOwnForm(request, dependencies, notification) : {}
       return NOTIFICATION_RECORDED.toBody(recorded)
     })
   }
@@ -210,14 +216,15 @@ export type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & {
  * account that is set up. `app` must be a separate Fastify scope, because this function sets its error handler.
  */
 export function acceptNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
-  const placeFor = createPlaces(limits.reports.concurrentOfAccount)
+  const placeOf = createPlaces(limits.reports.concurrentOfAccount)
   // Registers each route with a trailing slash too, because operators type the URL by hand at the acquirer, whose
   // server cannot correct a wrong URL.
   app.addHook('onRoute', (route) => {
     if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
   })
   app.decorateRequest('notified')
-  app.decorateRequest('freePlace')
+  app.decorateRequest('place')
+  app.decorateRequest('hasResponse', false)
   app.addHook('onRequest', async (request) => {
     const { account } = request.params as { account?: string }
     const name = accountName(request.routeOptions.config.acquirer ?? '', account)
@@ -233,16 +240,19 @@ export function acceptNotifications(app: FastifyInstance, { reports, now, notifi
     async accept(request, body, reply) {
       const { account, notifications } = request.notified
       notifications.requireSignature(request, body, now())
-      request.freePlace = await placeFor(account)
-      // Skips the notification if its sender has disconnected, because the acquirer sends the notification again.
-      if (reply.raw.closed) throw requestTimeout()
+      // Skips the notification if its sender has disconnected or has received an error, because the acquirer sends the
+      // notification again.
+      request.place = placeOf(account, () => {
+        if (reply.raw.closed || request.hasResponse) throw requestTimeout()
+      })
+      await request.place.take()
     },
   })
   // Releases the slot on response, not on disconnect, because a client may disconnect while its notification is being
   // stored.
   app.addHook('onSend', async (request) => {
-    request.freePlace?.()
-    request.freePlace = undefined
+    request.hasResponse = true
+    request.place?.free()
   })
   app.addHook('preValidation', (request, _reply, done) => {
     const orderId = request.notified.notifications.orderIdOf(request.body as Fields)

@@ -6,6 +6,7 @@ import { prepared } from '../../platform/db/prepared.ts'
 import { utrOfId } from '../../platform/fields.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
+import { createFirstSuccesses } from './first-successes.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
   type Contradiction,
@@ -15,11 +16,11 @@ import {
   judge,
   type PaymentReport,
   possibleTime,
-  type ReportedIntent,
   type ReportSource,
   type StoredPayment,
 } from './outcome.ts'
-import { FAILURE_REPORTED, writtenExpiries } from './reported-status.ts'
+import { isReportedBy, markPaid, PAYMENT_COLUMNS, STORED_INTENT, type StoredIntent } from './reported-orders.ts'
+import { writtenExpiries } from './reported-status.ts'
 import { findReportedPayment, type PaymentKey, resolveByPayment, saveResolvedException } from './unknown-orders.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
@@ -76,6 +77,7 @@ export function createReports(
   limits: Limits['reports'] = LIMITS.reports,
 ) {
   const saveBounded = createBoundedExceptions(limits)
+  const storeFirst = createFirstSuccesses(db)
 
   /** Decides how a report changes the locked intent `stored` (undefined if the order is unknown), and stores the result. */
   async function store(
@@ -150,6 +152,19 @@ export function createReports(
   }
 
   return {
+    /**
+     * Stores a notification together with other notifications if it reports the first payment of its order without any
+     * doubt. Returns whether it is stored; `record` records every other notification. `check` throws if the sender no
+     * longer waits.
+     */
+    async recordFirst(report: PaymentReport, now: () => Date, check: () => void): Promise<boolean> {
+      const payment = await storeFirst(report, now, check)
+      if (payment === undefined) return false
+      if (payment.paidAt !== report.paidAt) listeners.onImpossibleTime?.()
+      listeners.onPayment?.('SUCCESS', 'notification', payment.order.amount)
+      return true
+    },
+
     /**
      * Judges a report and stores the result: a success, a failed attempt, an exception, or nothing. Locks the order's
      * row first, so that concurrent equal reports make one change and get the same response.
@@ -258,12 +273,6 @@ type Stored = Recorded & {
   paymentUtr?: string | undefined
 }
 
-type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'attemptKnown' | 'attemptsFull'> & {
-  utr: string | null
-  acquirer: string
-  createdAt: Date
-}
-
 /** An intent, and whether another payment already has the reported reference as its UTR. */
 type FoundIntent = StoredIntent & { isReferenceUsed: boolean }
 
@@ -289,13 +298,10 @@ async function lockIntent(
 }
 
 const LOCK_INTENT = prepared(
-  `select i.mid, i.order_id as "orderId", i.amount_paise as amount, i.status, i.utr,
-          i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAILURE_REPORTED} as "failureReported",
-          coalesce(a.acquirer, 'direct') as acquirer
+  `select ${STORED_INTENT}
      from payment_intents i
      left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-    where i.mid = $1 and i.order_id = $2
-      and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_order_id = $4)
+    where i.mid = $1 and i.order_id = $2 and ${isReportedBy('$3', '$4')}
       for no key update of i`,
 )
 
@@ -408,8 +414,7 @@ async function learn(
 /** SQL that yields a row unless another order has the UTR. */
 const EXISTS = `
   inserted as (
-    insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id,
-                          acquirer_txn_id, bank_reference, source, reported_by, note)
+    insert into payments (${PAYMENT_COLUMNS})
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
         on conflict do nothing
     returning order_id
@@ -427,13 +432,12 @@ const TAKE_UTR = prepared(`with ${EXISTS} select from taken`)
 
 /** Stores the order's own payment, marks the order as paid, and writes the webhook deliveries. */
 const PAY = prepared(
-  `with ${EXISTS}, paid as (
-     update payment_intents
-        set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1
-      where mid = $1 and order_id = $3 and exists (select 1 from taken)
-     returning order_id, event_sequence as sequence, status as txn_status, utr, null::text as our_refund_id,
-               $6::timestamptz as occurred_at, null::text as failure_reason
-   ), delivered as (${insertDeliveries('payment.succeeded', '$1', 'paid c')})
+  `with ${EXISTS}, ${markPaid({
+    mid: '$1',
+    utr: '$2',
+    receivedAt: '$6',
+    which: 'where i.mid = $1 and i.order_id = $3 and exists (select 1 from taken)',
+  })}
    select from taken`,
 )
 

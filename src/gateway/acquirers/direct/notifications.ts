@@ -61,19 +61,12 @@ export const paymentNotification = operation({
   response: NOTIFICATION_RECORDED,
   route: { config: { acquirer: 'direct' } },
   handle: (dependencies: NotificationDependencies) => {
-    return async ({ body }) => {
+    return async ({ body, place }) => {
       const { orderId, status, UTR: utr, amount, paidAt } = body
       const failure = failureIn(body)
       if (failure === 'under way') return {}
-      return recordNotification(dependencies, {
-        orderId,
-        status,
-        utr,
-        amount,
-        paidAt,
-        acquirer: { name: 'direct' },
-        failure,
-      })
+      const report = { orderId, status, utr, amount, paidAt, acquirer: { name: 'direct' }, failure }
+      return recordNotification(dependencies, report, { place, isDisabled: false })
     }
   },
 })

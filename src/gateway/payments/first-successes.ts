@@ -1,0 +1,152 @@
+import { isDistributed } from '../../platform/db/distribution.ts'
+import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { judge, type PaymentReport, possibleTime } from './outcome.ts'
+import { isReportedBy, markPaid, PAYMENT_COLUMNS, STORED_INTENT, type StoredIntent } from './reported-orders.ts'
+
+/** Largest number of notifications in a batch. PostgreSQL needs a few milliseconds for such a batch. */
+const BATCH_REPORTS = 50
+
+/**
+ * The clock is read before the orders are locked. A success less than this time before its order's final status is
+ * therefore not stored in a batch, but judged again under the lock.
+ */
+const MARGIN_MS = 60_000
+
+type Notified = { report: PaymentReport; now: () => Date }
+
+/** The payment of an order, and the version of the order's row that was judged. */
+type FirstPayment = { order: FoundOrder; report: PaymentReport; paidAt: Date | undefined; now: Date }
+
+/**
+ * Returns a function that stores a notification of a payment if this is the order's first payment without any doubt.
+ * Returns the stored payment, otherwise undefined. Concurrent notifications share two statements, which wait for no
+ * locked order, so that no acquirer account delays another. `check` throws if the sender no longer waits. Distributed
+ * tables store no batch, because an array cannot be joined with a distributed table.
+ */
+export function createFirstSuccesses(db: Database) {
+  let distributed: boolean | undefined
+
+  async function storeBatch(batch: Notified[]): Promise<(FirstPayment | undefined)[]> {
+    const payments = judgeBatch(batch, await findOrders(db, batch))
+    const paid = await pay(
+      db,
+      payments.filter((payment) => payment !== undefined),
+    )
+    return payments.map((payment) => (payment && paid.has(payment.order.orderId) ? payment : undefined))
+  }
+
+  const share = createSharedBatches(storeBatch, ({ report }) => report.acquirer?.name ?? '', BATCH_REPORTS)
+  return async (report: PaymentReport, now: () => Date, check: () => void): Promise<FirstPayment | undefined> => {
+    if (report.status !== 'SUCCESS' || report.utr === undefined) return undefined
+    distributed ??= await isDistributed(db)
+    return distributed ? undefined : share({ report, now }, check)
+  }
+}
+
+/**
+ * Returns the payment of each report that pays its order without any doubt. Of several reports about one order or one
+ * UTR, only the first can pay in this batch, so that they are judged in the order of their arrival.
+ */
+function judgeBatch(batch: Notified[], orders: Map<number, FoundOrder>): (FirstPayment | undefined)[] {
+  const seen = new Set<string>()
+  return batch.map(({ report, now: readClock }, index) => {
+    const order = orders.get(index + 1)
+    if (order === undefined) return undefined
+    const [ofOrder, ofUtr] = [`order ${order.orderId}`, `UTR ${order.mid} ${report.utr}`]
+    const isRepeated = seen.has(ofOrder) || seen.has(ofUtr)
+    seen.add(ofOrder).add(ofUtr)
+    if (isRepeated || order.isUnreadable || order.isReferenceUsed) return undefined
+    const now = readClock()
+    const judged = judge({ ...order, ...NO_PAYMENTS }, report, 'notification', new Date(now.getTime() + MARGIN_MS))
+    if (judged.verdict !== 'success' || judged.late) return undefined
+    return { order, report, paidAt: possibleTime(report.paidAt, now, order.createdAt), now }
+  })
+}
+
+/** The facts of an unpaid order if no payment has the reported UTR. */
+const NO_PAYMENTS = { payments: [], isOfAnotherOrder: false, attemptKnown: false, attemptsFull: false }
+
+/** `version` changes with each update of the order. */
+type FoundOrder = StoredIntent & { isReferenceUsed: boolean; version: string }
+
+/** Finds the order of each report by the report's place in the batch, which begins with 1. */
+async function findOrders(db: Database, batch: Notified[]): Promise<Map<number, FoundOrder>> {
+  const reports = batch.map(({ report }) => report)
+  const { rows } = await db.query<FoundOrder & { place: number }>(
+    FIND_ORDERS(
+      reports.map(({ orderId }) => orderId),
+      reports.map(({ utr }) => utr),
+      reports.map(({ acquirer }) => acquirer?.name),
+      reports.map(({ acquirer }) => acquirer?.id),
+    ),
+  )
+  return new Map(rows.map((row) => [row.place, row]))
+}
+
+/** Arrays are passed through subselects for the reason given in find-payment-status.ts. */
+const FIND_ORDERS = prepared(
+  `select r.place::integer, i.xmin::text as version, ${STORED_INTENT},
+          exists (select from payments where mid = i.mid and utr = r.utr)
+            or exists (select from payments where mid = i.mid and bank_reference = r.utr) as "isReferenceUsed"
+     from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[])) with ordinality
+            as r (order_id, utr, acquirer, acquirer_order_id, place)
+     join payment_intents i on i.order_id = r.order_id
+     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+    where ${isReportedBy('r.acquirer', 'r.acquirer_order_id')}`,
+)
+
+/** Stores the payments of orders that have not changed since they were judged, and returns the orderIds of these orders. */
+async function pay(db: Database, payments: FirstPayment[]): Promise<Set<string>> {
+  if (payments.length === 0) return new Set()
+  const columns = [
+    payments.map(({ order }) => order.mid),
+    payments.map(({ order }) => order.orderId),
+    payments.map(({ order }) => order.version),
+    payments.map(({ report }) => report.utr),
+    payments.map(({ paidAt }) => paidAt),
+    payments.map(({ now }) => now),
+    payments.map(({ order }) => order.acquirer),
+    payments.map(({ report }) => report.names?.id),
+    payments.map(({ report }) => report.names?.txnId),
+  ]
+  try {
+    const { rows } = await db.query<{ orderId: string }>(PAY_ORDERS(...columns))
+    return new Set(rows.map(({ orderId }) => orderId))
+  } catch (error) {
+    // PostgreSQL has rolled the batch back, and each report is recorded alone.
+    if (hasState(error, DEADLOCK_DETECTED)) return new Set()
+    throw error
+  }
+}
+
+/**
+ * Skips orders that another transaction has locked, because the batch must not wait. UTRs are stored in the order of
+ * their key, to avoid deadlocks between the batches of two instances.
+ */
+const PAY_ORDERS = prepared(
+  `with unchanged as materialized (
+     select i.mid, r.utr, i.order_id, i.amount_paise, r.paid_at, r.received_at, 'first', r.acquirer, r.payment_id, r.txn_id,
+            null, 'notification', null, null
+       from unnest((select $1::text[]), (select $2::text[]), (select $3::xid[]), (select $4::text[]),
+                   (select $5::timestamptz[]), (select $6::timestamptz[]), (select $7::text[]), (select $8::text[]),
+                   (select $9::text[]))
+              as r (mid, order_id, version, utr, paid_at, received_at, acquirer, payment_id, txn_id)
+       join payment_intents i on i.mid = r.mid and i.order_id = r.order_id and i.xmin = r.version
+      order by i.mid, r.utr collate "C"
+        for no key update of i skip locked
+   ), stored as (
+     insert into payments (${PAYMENT_COLUMNS})
+     select * from unchanged
+         on conflict do nothing
+     returning mid, order_id, utr, received_at
+   ), ${markPaid({
+     mid: 'c.mid',
+     utr: 's.utr',
+     receivedAt: 's.received_at',
+     which: 'from stored s where i.mid = s.mid and i.order_id = s.order_id',
+   })}
+   select order_id as "orderId" from stored`,
+)
