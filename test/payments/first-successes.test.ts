@@ -40,6 +40,23 @@ it('stores 50 concurrent payments through one acquirer account with fewer statem
   expect(statements).toBeLessThan(50)
 })
 
+it('rejects only the payment that PostgreSQL rejects, and stores all others of its batch', async () => {
+  const orderIds = await newOrders(3)
+  const utrs = orderIds.map(() => newUtr())
+  await service.db.query(`alter table payments add constraint rejects check (utr <> '${utrs[1]}') not valid`)
+  const { recordFirst } = createReports(service.db)
+  const recorded = await Promise.allSettled(
+    orderIds.map((orderId, index) => recordFirst(success(orderId, utrs[index]), service.clock.now, () => undefined)),
+  )
+  await service.db.query('alter table payments drop constraint rejects')
+  expect(recorded).toEqual([
+    { status: 'fulfilled', value: true },
+    { status: 'rejected', reason: expect.objectContaining({ code: '23514' }) },
+    { status: 'fulfilled', value: true },
+  ])
+  expect((await paymentsOf(orderIds)).map(({ utr }) => utr).sort()).toEqual([utrs[0], utrs[2]])
+})
+
 it('stores each payment of a batch that PostgreSQL ends because of a deadlock', async () => {
   const orderIds = await newOrders(3)
   const utrs = orderIds.map(() => newUtr())

@@ -30,6 +30,8 @@ export function createFirstSuccesses(db: Database) {
   let distributed: boolean | undefined
 
   async function storeBatch(batch: Notified[]): Promise<(FirstPayment | undefined)[]> {
+    distributed ??= await isDistributed(db)
+    if (distributed) return batch.map(() => undefined)
     const payments = judgeBatch(batch, await findOrders(db, batch))
     const paid = await pay(
       db,
@@ -41,8 +43,7 @@ export function createFirstSuccesses(db: Database) {
   const share = createSharedBatches(storeBatch, ({ report }) => report.acquirer?.name ?? '', BATCH_REPORTS)
   return async (report: PaymentReport, now: () => Date, check: () => void): Promise<FirstPayment | undefined> => {
     if (report.status !== 'SUCCESS' || report.utr === undefined) return undefined
-    distributed ??= await isDistributed(db)
-    return distributed ? undefined : share({ report, now }, check)
+    return share({ report, now }, check)
   }
 }
 
