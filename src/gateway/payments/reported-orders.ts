@@ -24,8 +24,7 @@ export const isReportedBy = (acquirer: string, acquirerOrderId: string) => `
       and (${acquirerOrderId}::text is null or a.acquirer_order_id = ${acquirerOrderId})`
 
 /** SQL columns of a payment as its report stores it. */
-export const PAYMENT_COLUMNS = `
-      mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id, acquirer_txn_id,
+export const PAYMENT_COLUMNS = `mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id, acquirer_txn_id,
       bank_reference, source, reported_by, note`
 
 /**
