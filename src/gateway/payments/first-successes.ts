@@ -1,5 +1,5 @@
 import { isDistributed } from '../../platform/db/distribution.ts'
-import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
+import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE } from '../../platform/db/outage.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
@@ -22,8 +22,8 @@ type FirstPayment = { order: FoundOrder; report: PaymentReport; paidAt: Date | u
 
 /**
  * Returns a function that stores a notification of a payment if this is the order's first payment without any doubt.
- * Returns the stored payment, otherwise undefined. Concurrent notifications share two statements, which wait for no
- * locked order, so that no acquirer account delays another. `check` throws if the sender no longer waits. Distributed
+ * Returns the stored payment, otherwise undefined. Concurrent notifications share two statements, which do not wait
+ * for locked orders, so that no acquirer account delays another. `check` throws if the sender no longer waits. Distributed
  * tables store no batch, because an array cannot be joined with a distributed table.
  */
 export function createFirstSuccesses(db: Database) {
@@ -87,11 +87,16 @@ async function findOrders(db: Database, batch: Notified[]): Promise<Map<number, 
   return new Map(rows.map((row) => [row.place, row]))
 }
 
-/** Arrays are passed through subselects for the reason given in find-payment-status.ts. */
+/**
+ * Arrays are passed through subselects for the reason given in find-payment-status.ts. `union all` instead of `or`,
+ * because PostgreSQL could otherwise read all payments once for the batch, as long as they are few.
+ */
 const FIND_ORDERS = prepared(
   `select r.place::integer, i.xmin::text as version, ${STORED_INTENT},
-          exists (select from payments where mid = i.mid and utr = r.utr)
-            or exists (select from payments where mid = i.mid and bank_reference = r.utr) as "isReferenceUsed"
+          exists (
+            select from payments where mid = i.mid and utr = r.utr
+             union all
+            select from payments where mid = i.mid and bank_reference = r.utr) as "isReferenceUsed"
      from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[])) with ordinality
             as r (order_id, utr, acquirer, acquirer_order_id, place)
      join payment_intents i on i.order_id = r.order_id
@@ -118,20 +123,26 @@ async function pay(db: Database, payments: FirstPayment[]): Promise<Set<string>>
     return new Set(rows.map(({ orderId }) => orderId))
   } catch (error) {
     // PostgreSQL has rolled the batch back, and each report is recorded alone.
-    if (hasState(error, DEADLOCK_DETECTED)) return new Set()
+    if (hasState(error, DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE)) return new Set()
     throw error
   }
 }
 
+/** Longest wait for another transaction that is storing the same UTR. All later batches wait too. */
+const LOCK_TIMEOUT_MS = 100
+
 /**
- * Skips orders that another transaction has locked, because the batch must not wait. UTRs are stored in the order of
- * their key, to avoid deadlocks between the batches of two instances.
+ * Skips orders that another transaction has locked, and limits the wait for UTRs, because a batch delays all accounts.
+ * UTRs are stored in the order of their key, to avoid deadlocks between the batches of two instances.
  */
 const PAY_ORDERS = prepared(
-  `with unchanged as materialized (
+  `with limited as materialized (
+     select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}ms', true)
+   ), unchanged as materialized (
      select i.mid, r.utr, i.order_id, i.amount_paise, r.paid_at, r.received_at, 'first', r.acquirer, r.payment_id, r.txn_id,
             null, 'notification', null, null
-       from unnest((select $1::text[]), (select $2::text[]), (select $3::xid[]), (select $4::text[]),
+       from limited,
+            unnest((select $1::text[]), (select $2::text[]), (select $3::xid[]), (select $4::text[]),
                    (select $5::timestamptz[]), (select $6::timestamptz[]), (select $7::text[]), (select $8::text[]),
                    (select $9::text[]))
               as r (mid, order_id, version, utr, paid_at, received_at, acquirer, payment_id, txn_id)
