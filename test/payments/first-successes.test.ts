@@ -4,7 +4,7 @@ import { createReports } from '../../src/gateway/payments/reports.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createOrder } from '../support/orders.ts'
-import { newMerchant, startService } from '../support/service.ts'
+import { newMerchant, startService, unique } from '../support/service.ts'
 
 const EXPIRY_MINUTES = 15
 const service = await startService({ expiryMinutes: EXPIRY_MINUTES })
@@ -75,6 +75,16 @@ it('stores each payment of a batch that PostgreSQL ends because of a deadlock', 
   await service.db.query('drop trigger fail_once on payments')
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   expect((await paymentsOf(orderIds)).map(({ utr }) => utr).sort()).toEqual(utrs)
+})
+
+it('returns 409 for a UTR that became the bank reference of another order’s payment', async () => {
+  const [paid = '', other = ''] = await newOrders(2)
+  const [names, utr] = [{ id: unique('pay') }, newUtr()]
+  const reports = createReports(service.db)
+  for (const reference of [undefined, utr])
+    await reports.record({ ...success(paid), utr: reference, names }, { source: 'enquiry', now: service.clock.now })
+  expect(await notify(service, notification(other, { UTR: utr }))).toMatchObject({ status: 409 })
+  expect(await paymentsOf([other])).toEqual([])
 })
 
 it('stores no payment in a batch in the last minute before the order’s final status', async () => {

@@ -117,7 +117,7 @@ describe('a UTR that pays orders of two merchants', () => {
         // The batch stops waiting after its lock_timeout. The report then waits alone, after it has read the clock.
         const waiting = `select from pg_stat_activity
                           where datname = current_database() and wait_event_type = 'Lock' and query not like '%lock_timeout%'`
-        await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
+        await expect.poll(async () => (await service.db.query(waiting)).rowCount, { timeout: 5_000 }).toBe(1)
         service.clock.advance(1)
         expect(await pay(later.orderId, utr)).toEqual(RECORDED)
         expect(await look()).toBe(0)
