@@ -4,7 +4,7 @@ import { isDistributed } from '../../platform/db/distribution.ts'
 import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { compareKeys, createSharedBatches } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
 import { isLong } from './order-lifetime.ts'
 import { scheduleExpiries } from './outbox.ts'
@@ -50,7 +50,9 @@ export function createInsert(
 /** Stores intents with their links and long intents with their expiries. Returns the orderIds of the new intents. */
 async function insertRows(db: Database, batch: Intent[], distributed: boolean): Promise<Set<string>> {
   // The intents are sorted, to avoid deadlocks between two instances that insert the same keys.
-  const intents = batch.toSorted((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+  const intents = batch.toSorted(
+    (a, b) => compareKeys(a.mid, b.mid) || compareKeys(a.merchantOrderId, b.merchantOrderId),
+  )
   if (!intents.some((intent) => intent.paymentLink || isLong(intent))) return INTENTS(db, intents, distributed)
   return inTransaction(db, async (client) => {
     const stored = await INTENTS(client, intents, distributed)
@@ -128,7 +130,3 @@ const LINKS = describeRows('acquirer_intents', [
   ['status_checks', 'smallint', () => 0],
   ['status_check_at', 'timestamptz', firstStatusCheck],
 ])
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
-}

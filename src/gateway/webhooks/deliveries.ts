@@ -1,7 +1,7 @@
 import { isDistributed } from '../../platform/db/distribution.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { compareKeys, createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { RETURN_URL_CALLBACK } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
@@ -53,7 +53,7 @@ export function createDeliveries(db: Database) {
 
   /** Stores outcomes of successful attempts, in the order of their keys, so that no two batches lock each other. */
   async function storeDelivered(attempts: Attempt[]): Promise<null[]> {
-    const sorted = attempts.toSorted((one, other) => compare(keyOf(one.delivery), keyOf(other.delivery)))
+    const sorted = attempts.toSorted((one, other) => compareKeys(keyOf(one.delivery), keyOf(other.delivery)))
     await db.query(SETTLE_DELIVERED(...OUTCOME.map((take) => sorted.map(take))))
     return attempts.map(() => null)
   }
@@ -115,8 +115,6 @@ const OUTCOME: readonly ((attempt: Attempt) => unknown)[] = [
 ]
 
 const keyOf = ({ mid, endpointId, orderId, sequence }: Delivery) => [mid, endpointId, orderId, sequence].join(' ')
-
-const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
 
 export type Deliveries = ReturnType<typeof createDeliveries>
 

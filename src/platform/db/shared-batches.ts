@@ -73,3 +73,6 @@ export function createSharedBatches<Item, Result>(
       busy = true
     })
 }
+
+/** Compares keys of rows, to sort the items of a batch so that no two batches lock each other. */
+export const compareKeys = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
