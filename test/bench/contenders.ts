@@ -9,7 +9,10 @@ const PUBLIC_URL = 'https://pay.example.in'
 /** Signs the acquirer's notifications. */
 export const SECRET = 'secret-of-the-acquirer-in-a-benchmark'
 
-/** A Node.js program to compare. It serves requests once `readyPath` returns 200. */
+/**
+ * A Node.js program to compare. It serves requests once `readyPath` returns 200. Only the service returns what its
+ * OpenAPI document says, so that the others' path is none of the document's.
+ */
 type Contender = { script: string; env: Record<string, string>; readyPath: string }
 
 /** The image's flags of Node.js, for every contender. */
@@ -39,14 +42,14 @@ const ours = (databaseUrl: string): Contender => ({
 export const floor = (response: Response, logs = false): Contender => ({
   script: 'test/bench/contenders/floor.mjs',
   env: { RESPONSE: JSON.stringify(response), ...(logs && { LOG: 'on' }) },
-  readyPath: '/livez',
+  readyPath: '/ready',
 })
 
 /** The reference: the same calls as a competent developer writes them first, on the same schema. */
 export const typical = (databaseUrl: string): Contender => ({
   script: 'test/bench/contenders/typical.mjs',
   env: { DATABASE_URL: databaseUrl, PUBLIC_URL, SECRET },
-  readyPath: '/livez',
+  readyPath: '/ready',
 })
 
 /**

@@ -26,7 +26,7 @@ if (process.env.LOG === 'on') {
 const respond = (_request, reply) => {
   reply.code(response.status).headers(headers).send(response.body)
 }
-app.get('/livez', async () => ({ status: 'ok' }))
+app.get('/ready', async () => ({}))
 for (const path of [
   '/v1/payments/createPaymentIntent',
   '/v1/payments/checkPaymentStatus',

@@ -63,7 +63,7 @@ app.addHook('onResponse', async (request, reply) => {
   log.info({ id, method, url, status: reply.statusCode, durationMs: reply.elapsedTime }, 'request')
 })
 
-app.get('/livez', async () => ({ status: true, statusCode: 200 }))
+app.get('/ready', async () => ({}))
 
 app.post('/v1/payments/createPaymentIntent', { preHandler: authenticate }, async (request, reply) => {
   const parsed = CreatePaymentIntent.safeParse(request.body)
