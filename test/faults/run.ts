@@ -8,6 +8,7 @@ import { exhaustPool } from './faults/exhaust-pool.ts'
 import { nextAcquirer } from './faults/failover.ts'
 import { fillDisk } from './faults/fill-disk.ts'
 import { jumpClock } from './faults/jump-clock.ts'
+import { killBatches } from './faults/kill-batches.ts'
 import { killDatabase } from './faults/kill-database.ts'
 import { killPrune } from './faults/kill-prune.ts'
 import { killRefunds } from './faults/kill-refunds.ts'
@@ -36,6 +37,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   'slow-acquirer': slowAcquirer,
   'next-acquirer': nextAcquirer,
   webhooks: notifyMerchants,
+  batches: killBatches,
   prune: killPrune,
   refunds: killRefunds,
   queues: waitInQueues,
