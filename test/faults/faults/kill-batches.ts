@@ -17,8 +17,8 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import type { Finding } from '../verdict.ts'
 
 /**
- * The shared statements. Another session locks the row that a statement needs last. `marked` is the table whose rows
- * then contain the transaction of the statement, because it has locked or changed them.
+ * The shared statements. Another session locks the row that a statement needs last. `marked` is the table in which the
+ * transaction of the statement then has locked or changed rows.
  */
 const BATCHES = {
   'new orders': { begins: 'insert into payment_intents', lock: 'merchants where mid = $1', marked: 'merchants' },
@@ -26,18 +26,18 @@ const BATCHES = {
   outcomes: { begins: 'with given', lock: 'webhook_deliveries where order_id = $1', marked: 'webhook_deliveries' },
 }
 type BatchName = keyof typeof BATCHES
-const NAMES = Object.keys(BATCHES) as BatchName[]
 
-/** The batch is rolled back, or committed after the kill, or committed before the kill while the service is paused. */
-const ENDINGS = ['rolled back', 'committed after the kill', 'committed before the kill'] as const
-type Ending = (typeof ENDINGS)[number]
-
-const KILLS_OF_ENDING = 5
-/** A kill is repeated if its batch had one item, or if PostgreSQL ended the statement first. */
+/** The status of the batch's transaction. It is committed before the kill while the service is paused. */
+const ENDINGS = { 'rolled back': 'aborted', 'committed after the kill': 'committed', 'committed before': 'committed' }
+type Kill = { batch: BatchName; ending: keyof typeof ENDINGS }
+const KILLS = (Object.keys(BATCHES) as BatchName[]).flatMap((batch) =>
+  (Object.keys(ENDINGS) as Kill['ending'][]).map((ending) => ({ batch, ending })),
+)
+const REPEATED_KILLS = 5
+/** A kill is repeated if its batch had few items, or if PostgreSQL ended the statement in another way. */
 const MOST_TRIES = 25
-const MERCHANTS = 5
-/** As many as the concurrent calls to an endpoint. */
-const ORDERS_OF_MERCHANT = 4
+const MERCHANTS = 10
+const ORDERS_OF_MERCHANT = 2
 /** Of at most MERCHANTS × ORDERS_OF_MERCHANT calls. */
 const HELD_CALLS = 12
 const ORDERS_WITHOUT_KILLS = 1_000
@@ -48,19 +48,22 @@ const POLL_MS = 2
 /** The deliveries of a killed instance are sent again after 40 s. */
 const DRAIN_LIMIT_MS = 150_000
 
-type Order = { merchant: NewMerchant; names: { orderId: string; idempotencyKey: string }; orderId: string; utr: string }
+/** `name` is the merchant's order_id and the Idempotency-Key. */
+type Order = { merchant: NewMerchant; name: string; orderId: string; utr: string }
 
 type Run = {
   db: Database
   client: HttpClient
+  /** In the order in which batches sort them. */
   merchants: NewMerchant[]
   start: () => Promise<ServerProcess>
   service: ServerProcess
   orders: Order[]
-  /** Calls to endpoints that wait for their response; undefined while the endpoints respond immediately. */
-  held: { orderId: string; respond: () => void }[] | undefined
-  /** Number of requests that were repeated. */
+  /** Responses of endpoints that wait; undefined while the endpoints respond immediately. */
+  held: ServerResponse[] | undefined
   repeats: number
+  /** Promises that responses broke. */
+  broken: string[]
 }
 
 /**
@@ -73,143 +76,131 @@ export async function killBatches({ postgres }: Stage): Promise<Finding[]> {
     WEBHOOK_SEALING_KEY: randomBytes(32).toString('base64'),
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
   }
-  const created = await forEach(Array(MERCHANTS).fill(db), 1, (database) => newMerchant(database))
-  const merchants = created.sort((one, other) => (one.mid < other.mid ? -1 : 1))
   const start = () => startService(url, environment)
   const client = createHttpClient()
-  const run: Run = { db, client, merchants, start, service: await start(), orders: [], held: undefined, repeats: 0 }
-  const conduct = (response: ServerResponse) => {
-    const [, orderId = ''] = String(response.req.headers['webhook-id']).split('_')
-    const respond = () => void response.end('ok')
-    if (run.held) run.held.push({ orderId, respond })
-    else respond()
-  }
-  const stand = await startReceivers(Object.fromEntries(merchants.map(({ mid }) => [mid, conduct])))
-  const notified = await forEach(merchants, 1, async ({ mid }): Promise<Notified> => {
+  const collected = { merchants: [], orders: [], held: undefined, repeats: 0, broken: [] }
+  const run: Run = { db, client, start, service: await start(), ...collected }
+  const conduct = (response: ServerResponse) => void (run.held ? run.held.push(response) : response.end('ok'))
+  const mids = Array.from({ length: MERCHANTS }, (_, number) => `MERCHANT${number}`)
+  const stand = await startReceivers(Object.fromEntries(mids.map((mid) => [mid, conduct])))
+  const notified = await forEach(mids, 1, async (mid): Promise<Notified> => {
+    run.merchants.push(await newMerchant(db, { mid }))
     const receiver = stand.add(mid)
     const add = ['webhooks', 'add', '--mid', mid, '--url', receiver.url]
     receiver.secrets.push(String((await runBuiltOps(BUILT_OPS, { DATABASE_URL: url, ...environment }, ...add)).secret))
     return { mid, receiver, isWhole: true }
   })
 
-  const notes: string[] = []
-  for (const name of NAMES) for (const ending of ENDINGS) notes.push(await killOften(run, name, ending))
-  progress('batches: waiting for the repeats of the killed instances')
+  const notes = await forEach(KILLS, 1, (kill) => killOften(run, kill))
+  progress('batches: waiting for deliveries of the killed instances')
   await untilDelivered(db)
-  const events = notified.flatMap(({ receiver }) => [...receiver.events.values()])
-  const again = events.filter(({ calls }) => calls > 1).length
+  const countOf = (orders: Order[]) => {
+    const events = new Map(notified.flatMap(({ receiver }) => [...receiver.events]))
+    const calls = orders.map(({ orderId }) => events.get(`msg_${orderId}_1`)?.calls ?? 0)
+    return { once: calls.filter((of) => of === 1).length, again: calls.filter((of) => of > 1).length }
+  }
+  const { again } = countOf(run.orders)
+  notes.push(`${run.orders.length} orders; ${run.repeats} requests were repeated, and ${again} events delivered again`)
   progress(`batches: ${ORDERS_WITHOUT_KILLS} orders without a kill`)
   const undisturbed = addOrders(run, ORDERS_WITHOUT_KILLS / MERCHANTS)
   await forEach(undisturbed, CONCURRENT_ORDERS, async (order) => pay(run, await create(run, order)))
   await untilDelivered(db)
 
-  const { broken } = await undelivered(db, notified)
-  broken.push(...(await compareOrders(run)))
-  const callsOf = new Map(
-    notified.flatMap(({ receiver }) => [...receiver.events]).map(([id, { calls }]) => [id, calls]),
-  )
-  const notOnce = undisturbed.filter(({ orderId }) => callsOf.get(`msg_${orderId}_1`) !== 1)
-  if (notOnce.length > 0) broken.push(`without a kill each event is delivered once: ${notOnce.length} are not`)
+  const broken = [...run.broken, ...(await undelivered(db, notified)).broken, ...(await compareOrders(run))]
+  const { once } = countOf(undisturbed)
+  if (once < undisturbed.length) broken.push(`without a kill each event is delivered once: only ${once} are`)
   if (again === 0) broken.push('the test itself: no event was delivered again')
-  notes.push(
-    `${run.orders.length} orders, each with one payment and one event; ${run.repeats} requests were repeated, and ${again} of ${events.length} events were delivered again`,
-  )
   client.close()
   await run.service.stop()
   stand.close()
   await db.end()
-  return [{ fault: `batches: ${NAMES.length * ENDINGS.length * KILLS_OF_ENDING} kills`, notes, broken }]
+  return [{ fault: `batches: ${KILLS.length * REPEATED_KILLS} kills`, notes, broken }]
 }
 
-/** Kills the service KILLS_OF_ENDING times in batches of several items with this ending. */
-async function killOften(run: Run, name: BatchName, ending: Ending): Promise<string> {
-  progress(`batches: ${name}, ${ending}`)
+/** Kills the service REPEATED_KILLS times in batches of several items with the intended ending. */
+async function killOften(run: Run, kill: Kill): Promise<string> {
+  const name = `${kill.batch}, ${kill.ending}`
+  progress(`batches: ${name}`)
   const marked: number[] = []
-  let tries = 0
-  while (marked.length < KILLS_OF_ENDING) {
-    if (++tries > MOST_TRIES) throw new Error(`no batch of ${name} was ${ending}`)
-    const { rows, isAsIntended } = await killOnce(run, name, ending)
-    if (rows > 1 && isAsIntended) marked.push(rows)
+  for (let tries = 1; marked.length < REPEATED_KILLS; tries++) {
+    if (tries > MOST_TRIES) throw new Error(`too few kills: ${name}`)
+    const rows = await killOnce(run, kill)
+    if (rows > 1) marked.push(rows)
   }
-  return `${name}, ${ending}: rows marked before each kill: ${marked.join(', ')}; ${tries} tries`
+  return `${name}: rows that the batches had locked or changed: ${marked.join(', ')}`
 }
 
 /** Pays and delivers new orders, and kills the service in a batch of them. */
-async function killOnce(run: Run, name: BatchName, ending: Ending) {
+async function killOnce(run: Run, kill: Kill): Promise<number> {
   const orders = addOrders(run, ORDERS_OF_MERCHANT)
   const lastMid = orders.at(-1)?.merchant.mid as string
   const createAll = () => Promise.all(orders.map((order) => create(run, order)))
   const payAll = () => Promise.all(orders.map((order) => pay(run, order)))
-  if (name === 'new orders') {
-    const kill = await killIn(run, { name, ending, key: lastMid }, createAll)
+  if (kill.batch === 'new orders') {
+    const rows = await killIn(run, { ...kill, key: lastMid }, createAll)
     await payAll()
-    return kill
+    return rows
   }
   await createAll()
-  if (name === 'first payments') return killIn(run, { name, ending, key: lastMid }, payAll)
-  const held: NonNullable<Run['held']> = []
+  if (kill.batch === 'first payments') return killIn(run, { ...kill, key: lastMid }, payAll)
+  const held: ServerResponse[] = []
   run.held = held
   await payAll()
   await until('the endpoints receive events', () => held.length >= HELD_CALLS)
   run.held = undefined
-  // The statement processes the deliveries in the order of their merchants.
-  const places = new Map(orders.map(({ orderId }, place) => [orderId, place]))
-  const calls = held.sort((one, other) => (places.get(one.orderId) ?? -1) - (places.get(other.orderId) ?? -1))
-  const respondAll = async () => calls.forEach(({ respond }) => void respond())
-  return killIn(run, { name, ending, key: calls.at(-1)?.orderId as string }, respondAll)
+  const keyOf = ({ req }: ServerResponse) => `${req.url} ${req.headers['webhook-id']}`
+  const [, key = ''] = held.map(keyOf).sort().at(-1)?.split('_') ?? []
+  return killIn(run, { ...kill, key }, async () => held.forEach((response) => void response.end('ok')))
 }
 
-/** Locks the row of `key`, begins `work`, and kills the service once a batch waits for the row. Then starts it again. */
-async function killIn(
-  run: Run,
-  { name, ending, key }: { name: BatchName; ending: Ending; key: string },
-  work: () => Promise<unknown>,
-): Promise<{ rows: number; isAsIntended: boolean }> {
-  const { begins, lock, marked } = BATCHES[name]
+/**
+ * Locks the row of `key`, begins `work`, kills the service once a batch waits for the row, and starts it again. Returns
+ * how many rows the batch had marked; 0 if it did not end as intended.
+ */
+async function killIn(run: Run, { batch, ending, key }: Kill & { key: string }, work: () => Promise<unknown>) {
+  const { begins, lock, marked } = BATCHES[batch]
   const { db, service } = run
   const holder = await db.connect()
   await holder.query('begin')
   await holder.query(`select from ${lock} for update`, [key])
   const { rows: sessions } = await holder.query<{ pid: number }>('select pg_backend_pid() as pid')
   const done = work()
-  let batch: { pid: number; xid: string } | undefined
-  const findBatch = async () => {
-    batch = (await db.query<{ pid: number; xid: string }>(WAITING_BATCH, [begins, sessions[0]?.pid])).rows[0]
-    return batch !== undefined
+  const waiting: { pid: number; xid: string }[] = []
+  const isWaiting = async () => {
+    waiting.push(...(await db.query<{ pid: number; xid: string }>(WAITING_BATCH, [begins, sessions[0]?.pid])).rows)
+    return waiting.length > 0
   }
-  await until(`a batch of ${name} waits`, findBatch, { pollMs: POLL_MS })
-  const { pid, xid } = batch as unknown as { pid: number; xid: string }
-  if (ending === 'committed before the kill') process.kill(service.pid, 'SIGSTOP')
+  await until(`a batch of ${batch} waits`, isWaiting, { pollMs: POLL_MS })
+  if (ending === 'committed before') process.kill(service.pid, 'SIGSTOP')
   else await service.killHard()
+  const [{ pid, xid }] = waiting as [{ pid: number; xid: string }]
   const { rowCount } = await db.query(`select from ${marked} where xmax = $1::xid`, [xid])
   if (ending === 'rolled back') await db.query('select pg_terminate_backend($1)', [pid])
   await holder.query('rollback')
   holder.release()
-  let status = ''
-  const isOver = async () => {
-    status = (await db.query<{ status: string }>(STATUS_OF_TRANSACTION, [xid])).rows[0]?.status as string
-    return status !== 'in progress'
-  }
-  await until('PostgreSQL has ended the batch', isOver)
+  const hasStatus = async (condition: string) =>
+    (await db.query(`select where pg_xact_status($1::xid8) ${condition}`, [xid])).rowCount === 1
+  await until('PostgreSQL has ended the batch', () => hasStatus("<> 'in progress'"))
+  const isIntended = await hasStatus(`= '${ENDINGS[ending]}'`)
   await service.killHard()
   run.service = await run.start()
   await done
-  const intended = ending === 'rolled back' ? 'aborted' : 'committed'
-  return { rows: rowCount ?? 0, isAsIntended: status === intended }
+  return isIntended ? (rowCount ?? 0) : 0
 }
 
 /** Adds `count` orders of each merchant, in the order of the merchants. */
 function addOrders(run: Run, count: number): Order[] {
-  const names = () => ({ orderId: randomUUID(), idempotencyKey: randomUUID() })
   const added = run.merchants.flatMap((merchant) =>
-    Array.from({ length: count }, () => ({ merchant, names: names(), orderId: '', utr: newUtr() })),
+    Array.from({ length: count }, () => ({ merchant, name: randomUUID(), orderId: '', utr: newUtr() })),
   )
   run.orders.push(...added)
   return added
 }
 
 async function create(run: Run, order: Order): Promise<Order> {
-  order.orderId = createdOrderId(await insist(run, creation(order.merchant, order.names))) as string
+  const { merchant, name } = order
+  const response = await insist(run, creation(merchant, { orderId: name, idempotencyKey: name }))
+  order.orderId = createdOrderId(response) ?? ''
   return order
 }
 
@@ -220,8 +211,10 @@ async function insist(run: Run, request: Request): Promise<HttpResponse> {
   for (;;) {
     const response = await run.client.send(run.service.url, request)
     if (response.status === 200) return response
-    if (response.status !== undefined && response.status !== 503)
-      throw new Error(`${request.path}: ${response.status} ${response.text}`)
+    if (response.status !== undefined && response.status !== 503) {
+      run.broken.push(`${request.path} gets 200: ${response.status} ${response.text}`)
+      return response
+    }
     run.repeats++
     await sleep(RETRY_MS)
   }
@@ -233,8 +226,8 @@ const untilDelivered = (db: Database) =>
 async function compareOrders({ db, orders }: Run): Promise<string[]> {
   const { rows } = await db.query<{ name: string; orderId: string; utr: string; isWhole: boolean }>(STORED)
   const stored = new Map(rows.map((row) => [row.name, row]))
-  const lost = orders.filter(({ names, orderId, utr }) => {
-    const row = stored.get(names.orderId)
+  const lost = orders.filter(({ name, orderId, utr }) => {
+    const row = stored.get(name)
     return !(row?.orderId === orderId && row.utr === utr && row.isWhole)
   })
   const promises: [boolean, string][] = [
@@ -248,8 +241,6 @@ const WAITING_BATCH = `
   select pid, backend_xid::text as xid
     from pg_stat_activity
    where starts_with(query, $1) and state = 'active' and backend_xid is not null and $2 = any (pg_blocking_pids(pid))`
-
-const STATUS_OF_TRANSACTION = 'select pg_xact_status($1::xid8) as status'
 
 const PENDING = 'select from webhook_deliveries where due_at is not null limit 1'
 
