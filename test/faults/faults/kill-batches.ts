@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/platform/db/pool.ts'
 import { newUtr, notificationRequest } from '../../support/acquirer.ts'
-import { createHttpClient, type HttpClient, type HttpResponse, type Request } from '../../support/http-client.ts'
+import { createHttpClient, type HttpClient, type HttpResponse, type Request, tally } from '../../support/http-client.ts'
 import { creation } from '../../support/load.ts'
 import { runBuiltOps } from '../../support/ops.ts'
 import { createdOrderId, forEach } from '../../support/requests.ts'
@@ -62,8 +62,8 @@ type Run = {
   /** Responses of endpoints that wait; undefined while the endpoints respond immediately. */
   held: ServerResponse[] | undefined
   repeats: number
-  /** Promises that responses broke. */
-  broken: string[]
+  /** Responses other than 200 and 503. */
+  rejected: HttpResponse[]
 }
 
 /**
@@ -78,7 +78,7 @@ export async function killBatches({ postgres }: Stage): Promise<Finding[]> {
   }
   const start = () => startService(url, environment)
   const client = createHttpClient()
-  const collected = { merchants: [], orders: [], held: undefined, repeats: 0, broken: [] }
+  const collected = { merchants: [], orders: [], held: undefined, repeats: 0, rejected: [] }
   const run: Run = { db, client, start, service: await start(), ...collected }
   const conduct = (response: ServerResponse) => void (run.held ? run.held.push(response) : response.end('ok'))
   const mids = Array.from({ length: MERCHANTS }, (_, number) => `MERCHANT${number}`)
@@ -106,7 +106,7 @@ export async function killBatches({ postgres }: Stage): Promise<Finding[]> {
   await forEach(undisturbed, CONCURRENT_ORDERS, async (order) => pay(run, await create(run, order)))
   await untilDelivered(db)
 
-  const broken = [...run.broken, ...(await undelivered(db, notified)).broken, ...(await compareOrders(run))]
+  const broken = [...(await undelivered(db, notified)).broken, ...(await compareOrders(run))]
   const { once } = countOf(undisturbed)
   if (once < undisturbed.length) broken.push(`without a kill each event is delivered once: only ${once} are`)
   if (again === 0) broken.push('the test itself: no event was delivered again')
@@ -210,9 +210,8 @@ const pay = (run: Run, { orderId, utr }: Order) => insist(run, notificationReque
 async function insist(run: Run, request: Request): Promise<HttpResponse> {
   for (;;) {
     const response = await run.client.send(run.service.url, request)
-    if (response.status === 200) return response
     if (response.status !== undefined && response.status !== 503) {
-      run.broken.push(`${request.path} gets 200: ${response.status} ${response.text}`)
+      if (response.status !== 200) run.rejected.push(response)
       return response
     }
     run.repeats++
@@ -223,7 +222,7 @@ async function insist(run: Run, request: Request): Promise<HttpResponse> {
 const untilDelivered = (db: Database) =>
   until('every event is delivered', async () => (await db.query(PENDING)).rowCount === 0, { timeoutMs: DRAIN_LIMIT_MS })
 
-async function compareOrders({ db, orders }: Run): Promise<string[]> {
+async function compareOrders({ db, orders, rejected }: Run): Promise<string[]> {
   const { rows } = await db.query<{ name: string; orderId: string; utr: string; isWhole: boolean }>(STORED)
   const stored = new Map(rows.map((row) => [row.name, row]))
   const lost = orders.filter(({ name, orderId, utr }) => {
@@ -231,6 +230,7 @@ async function compareOrders({ db, orders }: Run): Promise<string[]> {
     return !(row?.orderId === orderId && row.utr === utr && row.isWhole)
   })
   const promises: [boolean, string][] = [
+    [rejected.length === 0, `every request gets 200, 503 or no response: ${tally(rejected)}`],
     [rows.length === orders.length, `each order is stored once: ${rows.length} of ${orders.length}`],
     [lost.length === 0, `each order has its payment and its delivered event, once: ${lost.length} have not`],
   ]
