@@ -113,8 +113,11 @@ const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nod
 
 const IGNORING = { release: () => undefined, on: () => undefined, off: () => undefined }
 
-/** Runs `work` and rolls it back. Returns what its statements read, and the most blocks that a plan node read. */
-async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads: Read[]; blocks: number }> {
+/** Runs `work` on `db` and rolls it back. Returns what its statements read, and the most blocks that a plan node read. */
+async function readBy(
+  db: Database,
+  work: (db: Database) => Promise<unknown>,
+): Promise<{ reads: Read[]; blocks: number }> {
   const client = await db.connect()
   const plans: Plan[] = []
   const query = async (statement: string | QueryConfig, given: unknown[] = []) => {
@@ -198,7 +201,7 @@ const BLOCKS_PER_ROW = 60
 
 async function judge(name: string) {
   const { rows, run } = STATEMENTS[name] as (typeof STATEMENTS)[string]
-  const { reads, blocks } = await readBy(run)
+  const { reads, blocks } = await readBy(db, run)
   const ofLarge = reads.filter(({ table }) => LARGE.includes(table))
   expect(ofLarge.length).toBeGreaterThan(0)
   for (const read of ofLarge) expect(read.rows, JSON.stringify(read)).toBeLessThanOrEqual(rows)
@@ -209,7 +212,7 @@ const LONG_INDEX = 'payment_intents_long_idx'
 
 /** What `work` reads of the orders, by the index of long orders and in another way. */
 async function readOfOrders(work: (db: Database) => Promise<unknown>) {
-  const reads = (await readBy(work)).reads.filter(({ table }) => table === 'payment_intents')
+  const reads = (await readBy(db, work)).reads.filter(({ table }) => table === 'payment_intents')
   const rowsOf = (isLong: boolean) => reads.filter(({ by }) => (by === LONG_INDEX) === isLong).map(({ rows }) => rows)
   return { long: rowsOf(true), others: rowsOf(false) }
 }
@@ -236,8 +239,28 @@ describe('statements of the scheduler in a table of 100,000 orders', () => {
   })
 })
 
+it('a claim of an endpoint reads only its pending deliveries, in a table of 500 merchants', async () => {
+  const { db } = await createTestDatabase()
+  await db.query(
+    `begin;
+     set local session_replication_role = replica;
+     insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
+     select 'M' || i % 500, 'ep_' || i % 500, i::text, 1, 'payment.succeeded', 'SUCCESS', i::text, '2026-01-01',
+            case when i < 500 then timestamptz '2026-01-01' end
+       from generate_series(0, 49999) i;
+     commit;
+     analyze webhook_deliveries`,
+  )
+  const claim = (db: Database) =>
+    createDeliveries(db).claim({ mid: 'M0', endpointId: 'ep_0' }, callsOfEndpoint, NOW, LATER)
+  const { reads } = await readBy(db, claim)
+  const ofDeliveries = reads.filter(({ table }) => table === 'webhook_deliveries')
+  expect(ofDeliveries.length).toBeGreaterThan(0)
+  expect(ofDeliveries.filter(({ rows }) => rows > callsOfEndpoint)).toEqual([])
+})
+
 it('webhooks prune reads 1,000 deliveries of an endpoint in each transaction, in a table of 100,000 orders', async () => {
-  const { reads } = await readBy((db) => pruneDeliveries(db, NOW, async () => undefined))
+  const { reads } = await readBy(db, (db) => pruneDeliveries(db, NOW, async () => undefined))
   const ofDeliveries = reads.filter(({ table }) => table === 'webhook_deliveries')
   expect(ofDeliveries.length).toBeGreaterThan(ORDERS / 1_000)
   expect(ofDeliveries.filter(({ rows }) => rows > 1_000)).toEqual([])
@@ -286,7 +309,7 @@ describe('a disabled endpoint with 1,000,000 pending deliveries', () => {
         (queryable: Database) => createFindPending(queryable, () => NOW)(),
         (queryable: Database) => createDeliveries(queryable).findPending(lookedAt, NOW),
       ]) {
-        const { reads } = await readBy(run)
+        const { reads } = await readBy(db, run)
         const ofDeliveries = reads.filter(({ table }) => table === 'webhook_deliveries')
         expect(ofDeliveries.length).toBeGreaterThan(0)
         for (const read of ofDeliveries) expect(read.rows, JSON.stringify(read)).toBeLessThanOrEqual(ROWS)

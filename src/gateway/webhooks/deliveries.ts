@@ -183,9 +183,13 @@ const FIND_PENDING = prepared(
     limit $2`,
 )
 
+/**
+ * Joins by endpoint_id instead of comparing it with $2: PostgreSQL assumes that endpoints are independent of merchants,
+ * so it expects few deliveries of an endpoint and would read all of them, including delivered ones.
+ */
 const CLAIM = prepared(
   `with due as materialized (
-     select order_id, sequence
+     select endpoint_id, order_id, sequence
        from webhook_deliveries
       where mid = $1 and endpoint_id = $2 and due_at <= $3
       order by due_at
@@ -195,7 +199,7 @@ const CLAIM = prepared(
      update webhook_deliveries d
         set due_at = $5
        from due
-      where d.mid = $1 and d.endpoint_id = $2 and d.order_id = due.order_id and d.sequence = due.sequence
+      where d.mid = $1 and d.endpoint_id = due.endpoint_id and d.order_id = due.order_id and d.sequence = due.sequence
      returning d.*
    )
    select ${ENDPOINT.replaceAll('$now', '$3')}, coalesce(e.url, i.redirect_url) as url, d.order_id as "orderId",
