@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { findPayment } from '../../src/gateway/refunds/create-refund.ts'
+import type { Queryable } from '../../src/platform/db/pool.ts'
 import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { postJson } from '../support/inject.ts'
@@ -349,4 +351,26 @@ describe('concurrent refunds', () => {
       )
     }
   })
+})
+
+it('the search for the payment of an order reads no other payment of the merchant', async () => {
+  const { orderId, UTR } = await paidOrder()
+  await service.db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+     select $1, 'OTHER' || i, 'of-another-order', 20000, now(), 'first', 'direct', 'notification' from generate_series(1, 5000) i`,
+    [mid],
+  )
+  await service.db.query('analyze payments')
+  type Plan = Record<string, unknown> & { Plans?: Plan[] }
+  const nodes = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
+  const plans: Plan[] = []
+  const query = async (text: string, values: unknown[]) => {
+    const { rows } = await service.db.query(`explain (analyze, format json) ${text}`, values)
+    plans.push(...nodes(rows[0]['QUERY PLAN'][0].Plan))
+    return service.db.query(text, values)
+  }
+  expect(await findPayment({ query } as Queryable, { mid, orderId })).toMatchObject({ utr: UTR, left: 20_000 })
+  expect(plans.filter((plan) => plan['Relation Name'] === 'payments')).toMatchObject([
+    { 'Index Cond': expect.stringContaining('utr'), 'Actual Rows': 1 },
+  ])
 })

@@ -113,7 +113,8 @@ export async function findPayment(
             count(r.utr) as count
        from payments p
        left join current_refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
-      where p.mid = $1 and p.order_id = $2 and case when $3::text is null then p.kind <> 'second' else p.utr = $3 end
+      where p.mid = $1 and p.order_id = $2
+        and p.utr = coalesce($3::text, (select utr from payment_intents where mid = $1 and order_id = $2))
       group by p.utr, p.amount_paise`,
     [mid, orderId, utr],
   )
