@@ -41,6 +41,7 @@ function normalizer(names: ReadonlyMap<string, string>): (text: string) => strin
       .reduce((all, [kind, pattern]) => all.replace(pattern, (value) => nameOf(kind, value)), named)
       .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:<port>')
       .replace(/(?<=ops: using database )\w+/, '<database>')
+      .replace(/(?<="databaseBytes": )\d+|(?<=information {2}database +)[\d.]+ MB/, '<size>')
   }
 }
 

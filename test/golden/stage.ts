@@ -57,11 +57,11 @@ export async function startOthers() {
   return { setu, cashfree, settings, urls: { setu: setu.url, receiver: receiver.url } }
 }
 
-/** Runs `work` beside a service, which closes its connections at the end. Returns the orders by name. */
+/** Runs `work` beside a service, which closes its connections at the end. Returns the orders and what `work` names. */
 export async function onStage(
   databaseUrl: string,
   { others, value }: Pick<Stage, 'others' | 'value'>,
-  work: (stage: Stage) => Promise<Record<string, string> | undefined>,
+  work: (stage: Stage) => Promise<unknown>,
 ): Promise<Record<string, string>> {
   const config = readConfig({ ...others.settings, DATABASE_URL: databaseUrl })
   const log = pino({ level: 'silent' })
@@ -94,7 +94,7 @@ export async function onStage(
     },
   }
   try {
-    return { ...(await work(stage)), ...created }
+    return { ...((await work(stage)) as Record<string, string> | undefined), ...created }
   } finally {
     await app.close()
     await Promise.all(Object.values(pools).map((pool) => pool.end()))
