@@ -1,8 +1,8 @@
-// npm run golden -- DIR: runs every command of the catalogue in this process, with fixed clocks and random values, and
-// writes to DIR one file per command with exit codes, audit rows, JSON, CSV and texts. Exits with 1 if a command or a
-// flag has no case in cases.txt, or a case has another exit code.
-// npm run golden -- --compare BEFORE AFTER: lists the differences of two such folders. Exits with 1 if exit codes, audit
-// rows, JSON or CSV differ, and with 0 if only text, help and messages do.
+// npm run golden -- DIR: runs every command of the catalogue in this process, with fixed clocks and random values.
+// Creates the folder DIR with one file per command: exit codes, audit rows, JSON, CSV and texts. Exits with 1 if a
+// command or a flag has no case in cases.txt, or if a case has another exit code.
+// npm run golden -- --compare BEFORE AFTER: lists the differences of two such folders. Exits with 1 if exit codes,
+// audit rows, JSON or CSV differ, and with 0 if only text, help and messages do.
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -43,6 +43,8 @@ if (first === '' || first.startsWith('-') || before !== '') {
   process.exit(2)
 }
 
+// Fails if it exists, because a file of an earlier run could hide that a command has gone.
+mkdirSync(first)
 const directory = mkdtempSync(join(tmpdir(), 'upi-golden-'))
 const postgres = await startEmbeddedPostgres({ directory, durable: false, installed: INSTALLED_POSTGRES })
 process.on('exit', () => {
@@ -79,7 +81,6 @@ for (const { name } of COMMANDS) {
 }
 for (const args of WITHOUT_COMMAND) await record(golden, { ...parse(''), args })
 
-mkdirSync(first, { recursive: true })
 for (const [command, runs] of records) {
   writeFileSync(join(first, `${command.replaceAll(' ', '-') || 'ops'}.txt`), `${runs.join('\n\n')}\n`)
 }

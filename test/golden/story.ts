@@ -25,7 +25,7 @@ const OTHER_KINDS = [
   'refund differs',
 ] as const
 
-/** Orders in every state, and an exception of each kind, except those of unreadable responses and of uncertain refunds. */
+/** Orders in every state, and an exception of each kind except `unreadable` and `refund unsure`, which follow later. */
 async function presentOrders(stage: Stage) {
   const { db, order, report, send, value, others } = stage
   for (const name of UNPAID) {
