@@ -193,7 +193,7 @@ describe('the file of an upload', () => {
 })
 
 describe('an upload that is rejected', () => {
-  it.each<[string, string, () => Record<string, string | File | File[]>]>([
+  it.each<[string, string, () => Record<string, string | string[] | File | File[]>]>([
     [
       'a file above the limit',
       'Choose one file of at most 64 MB',
@@ -202,6 +202,11 @@ describe('an upload that is rejected', () => {
     ['two files', 'Choose one file', () => ({ file: [fileOf([], 'a.csv'), fileOf([], 'b.csv')] })],
     ['no file', 'Choose one file', () => ({ file: new File([], '') })],
     ['more fields than any form has', 'Choose one file', () => ({ ...manyFields(), file: fileOf([]) })],
+    [
+      'a field that is sent twice',
+      'A field was sent twice. Open the form again.',
+      () => ({ rows: ['1', '2'], file: fileOf([]) }),
+    ],
     ['a form without a file', 'FILE is required', () => ({ rows: '1' })],
   ])('leaves nothing on disk: %s', async (_name, error, fields) => {
     const small = await createTestConsole(service, undefined, {}, limits({ uploadBytes: 1000 }))

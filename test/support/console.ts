@@ -12,7 +12,7 @@ import { basic, type Key } from './tenants.ts'
 
 type Fields = Record<string, string>
 /** The fields of a form, which is sent as multipart/form-data if it contains a file. */
-export type FormFields = Record<string, string | File | File[]>
+export type FormFields = Record<string, string | string[] | File | File[]>
 type Headers = Record<string, string>
 
 /** A page of the console. `fields` are the hidden fields of its last form. */

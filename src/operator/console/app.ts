@@ -26,7 +26,7 @@ import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
 import { STYLE_SHEET } from './style.ts'
-import { createUploads } from './uploads.ts'
+import { createUploads, SENT_TWICE } from './uploads.ts'
 import { type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
 
 declare module 'fastify' {
@@ -101,7 +101,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const { publicKey, operator } = view.operator
     const isUpload = command.takesFile && request.isMultipart()
     const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
-    if (REPEATED in form.fields) throw rejected(400, 'A field was sent twice. Open the form again.')
+    if (REPEATED in form.fields) throw rejected(400, SENT_TWICE)
     const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())

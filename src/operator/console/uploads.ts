@@ -21,11 +21,12 @@ export function createUploads(ms: number) {
     /** Stores the file of a form. Throws a CommandError, and stores nothing, if the form is invalid. */
     async receive(request: FastifyRequest, operator: string) {
       let file: FileHandle | undefined
-      const fields: Record<string, unknown> = {}
+      const fields: Record<string, unknown> = Object.create(null)
       let upload: Upload | undefined
       try {
         for await (const part of request.parts()) {
           if (part.type === 'field') {
+            if (part.fieldname in fields) throw new CommandError(SENT_TWICE)
             fields[part.fieldname] = part.value
             continue
           }
@@ -41,7 +42,8 @@ export function createUploads(ms: number) {
       } catch (error) {
         await file?.close()
         // Errors of the file system have a system call. All others are in the form.
-        throw (error as NodeJS.ErrnoException).syscall === undefined ? new CommandError(INVALID) : error
+        const isOwn = error instanceof CommandError || (error as NodeJS.ErrnoException).syscall !== undefined
+        throw isOwn ? error : new CommandError(INVALID)
       }
     },
 
@@ -63,6 +65,7 @@ async function openUnnamed(): Promise<FileHandle> {
   return file
 }
 
+export const SENT_TWICE = 'A field was sent twice. Open the form again.'
 const NOT_STORED = 'The uploaded file is not stored any more, so nothing was changed. Upload it again.'
 const INVALID =
   'Choose one file of at most 64 MB: nothing was stored. Import a larger file with the same command on the command line.'
