@@ -71,7 +71,7 @@ const RIGHTS: Record<string, string[]> = {
   payments: ['INSERT', 'SELECT'],
   payout_rests: [],
   // Only an operator may record that the bank returned a refund, which makes its amount refundable again.
-  refund_returns: [],
+  refund_returns: ['SELECT'],
   refunds: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
   settlement_import_bases: [],

@@ -29,8 +29,9 @@ grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_referen
 -- service from sending a final refund again.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, accepted_at, attempts, due_at)
   on refunds to upi_service;
--- Only an operator records that the bank returned a refund, which makes its amount refundable again.
-grant select on current_refunds to upi_service;
+-- Only an operator records that the bank returned a refund, which makes its amount refundable again. The view's tables are granted
+-- too, because Citus checks them on the worker with the role of the query.
+grant select on current_refunds, refund_returns to upi_service;
 -- The service records an endpoint's failures and disables a failing endpoint, but cannot change the endpoint's URL and
 -- secret. A trigger allows only an operator to enable an endpoint.
 grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;
