@@ -13,7 +13,7 @@ const { GUIDES, chaptersOf } = await tsImport('../docs/chapters.ts', import.meta
 const folder = process.argv[2] ?? 'dist'
 rmSync(folder, { recursive: true, force: true })
 await build({
-  entryPoints: { server: 'src/server.ts', 'cli/ops': 'src/operator/cli/ops.ts' },
+  entryPoints: { server: 'src/server.ts', 'cli/ops': 'src/operator/terminal/ops.ts' },
   outdir: folder,
   bundle: true,
   splitting: true,

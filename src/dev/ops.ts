@@ -12,4 +12,4 @@ if (needsCheckoutDatabase()) {
     console.error('ops: dist/ contains a build. Name its database in DATABASE_URL, or remove dist/.')
   } else useWebhookSettings((await useCheckoutDatabase()).directory)
 }
-await import('../operator/cli/ops.ts')
+await import('../operator/terminal/ops.ts')

@@ -25,7 +25,7 @@ if (needsCheckoutDatabase()) {
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
   // Starts the console after the service, so that the service is ready without waiting for it.
-  const { main } = await import('../operator/cli/run.ts')
+  const { main } = await import('../operator/terminal/main.ts')
   const { stdin, stderr, env } = process
   // Discards the console's address, because the text below contains it.
   void main(['console'], { stdin, stdout: new PassThrough().resume(), stderr, env })

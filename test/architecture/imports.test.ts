@@ -17,7 +17,7 @@ const AREAS: Record<string, RegExp> = {
 /**
  * The files at the top of src. Those from which the service is built may import all areas except the commands and dev.
  */
-const BUILD = /^(?!operator\/cli\/|dev\/)/
+const BUILD = /^(?!operator\/(commands|terminal|console)\/|dev\/)/
 const FILES: Record<string, RegExp> = {
   'app.ts': BUILD,
   'server.ts': BUILD,
@@ -37,7 +37,7 @@ const CONCERNS = {
   'a request and its response':
     /\bfrom '(?:\.{1,2}\/)+(?:platform\/)?http\/(?:operation|envelope|input|error-handler)\.ts'/,
   'who may act': /\bauthorize(?:Merchant|Partner|Linked)\(/,
-  'the terminal': /\bfrom '\.\/(?:command|output)\.ts'/,
+  'the terminal': /\bfrom '\.\/command\.ts'/,
 } as const
 
 type Concern = keyof typeof CONCERNS
@@ -114,7 +114,9 @@ describe('imports between areas of src', () => {
     const operations = files.filter((file) =>
       importsOf(file).some(({ target }) => target === 'platform/http/operation.ts'),
     )
-    const used = files.filter((file) => file.startsWith('operator/cli/')).flatMap((file) => importsOf(file))
+    const used = files
+      .filter((file) => /^operator\/(commands|terminal)\//.test(file))
+      .flatMap((file) => importsOf(file))
     expect(operations.length).toBeGreaterThan(5)
     expect(used.filter(({ target, typeOnly }) => !typeOnly && operations.includes(target))).toEqual([])
   })
@@ -132,16 +134,20 @@ describe('imports between areas of src', () => {
     const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(filesWith(/process\.env\b/))).toEqual(['server.ts'])
-    expect(outside(filesWith(/process\.exit\(/))).toEqual(['operator/cli/console-command.ts', 'server.ts'])
+    expect(outside(filesWith(/process\.exit\(/))).toEqual(['operator/console/command.ts', 'server.ts'])
   })
 
-  it('the operator’s commands print only through output.ts, which removes terminal control characters', () => {
-    const writers = files.filter((file) => file.startsWith('operator/cli/') && /\.write\(|console\./.test(textOf(file)))
-    expect(writers).toEqual(['operator/cli/output.ts'])
+  it('the operator’s commands print only through print.ts, which removes terminal control characters', () => {
+    const writers = files.filter(
+      (file) => /^operator\/(commands|terminal)\//.test(file) && /\.write\(|console\./.test(textOf(file)),
+    )
+    expect(writers).toEqual(['operator/terminal/print.ts'])
   })
 
-  it('only server.ts, src/dev and src/operator/cli read a clock, and other files receive the time as an argument', () => {
+  it('only server.ts, src/dev and the operator’s commands read a clock, and other files receive the time as an argument', () => {
     const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(textOf(file)))
-    expect(readers.filter((file) => !/^(server\.ts|dev\/|operator\/cli\/)/.test(file))).toEqual([])
+    expect(readers.filter((file) => !/^(server\.ts|dev\/|operator\/(commands|terminal|console)\/)/.test(file))).toEqual(
+      [],
+    )
   })
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import { spreadDatabase } from '../support/citus.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'

@@ -1,5 +1,5 @@
 import { expect, inject, it } from 'vitest'
-import { distribute } from '../../src/operator/cli/database.ts'
+import { distribute } from '../../src/operator/commands/database.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'

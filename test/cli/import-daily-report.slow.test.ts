@@ -36,7 +36,14 @@ it('payments import reads a large daily transaction report in less memory than t
     csv += `${i.toString(16).padStart(32, '0')},SUCCESS,LARGE${i},200.00,2026-03-31 23:55:00\n`
   }
   writeFileSync(path, csv)
-  const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/operator/cli/ops.ts', 'payments', 'import', path]
+  const args = [
+    `--max-old-space-size=${HEAP_MB}`,
+    ...TYPESCRIPT,
+    'src/operator/terminal/ops.ts',
+    'payments',
+    'import',
+    path,
+  ]
   const { code, stdout } = await runToEnd(process.execPath, args, { env: { ...process.env, DATABASE_URL: url } })
   expect({ code, stdout }).toEqual({ code: 0, stdout: `0 payments recorded, ${LINES} unchanged; exceptions: none.\n` })
   rmSync(folder, { recursive: true })

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 it('ops today --watch refreshes the output every few seconds until Ctrl-C', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
-  const args = ['--import', 'tsx', 'src/operator/cli/ops.ts', 'today', '--watch', '--json']
+  const args = ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'today', '--watch', '--json']
   const child = start(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
   let shown = ''
   child.stdout?.on('data', (chunk) => {
@@ -34,7 +34,7 @@ it('ops today --watch refreshes the output every few seconds until Ctrl-C', asyn
 
 it('ops exits without an error if the reader of the output closes the pipe', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'merchants', 'list'], {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'merchants', 'list'], {
     cwd: ROOT,
     env,
   })
@@ -51,11 +51,15 @@ it('settlements import, killed half-way, leaves an audit row without outcome and
   const { url, db } = await createTestDatabase()
   const { mid } = await newMerchant(db)
   const env = { ...process.env, DATABASE_URL: url }
-  const child = start(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'settlements', 'import', '-'], {
-    cwd: ROOT,
-    env,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
+  const child = start(
+    process.execPath,
+    ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'settlements', 'import', '-'],
+    {
+      cwd: ROOT,
+      env,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    },
+  )
   // More than one batch, so that rows are inserted. The input stays open, so that the import cannot finish.
   const line = (i: number) => `${mid},1.00,KILLED${i},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
   child.stdin?.on('error', () => undefined)
@@ -86,7 +90,7 @@ describe('the database that ops uses', () => {
     'ops prints its database without the password on stderr before other output, for a command %s',
     async (_name, url, args, expected) => {
       const env = { ...environment, DATABASE_URL: url() }
-      const { code, stdout, stderr } = await runProgram('src/operator/cli/ops.ts', args, { env })
+      const { code, stdout, stderr } = await runProgram('src/operator/terminal/ops.ts', args, { env })
       expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
       expect(stdout).toBe(expected === 0 ? '[]\n' : '')
       expect(stdout + stderr).not.toContain(PASSWORD)
@@ -99,7 +103,7 @@ describe('the database that ops uses', () => {
       DATABASE_URL: 'postgres://service@127.0.0.1:1/away',
       DATABASE_MIGRATE_URL: migrated.url,
     }
-    const { code, stderr } = await runProgram('src/operator/cli/ops.ts', ['merchants', 'list'], { env })
+    const { code, stderr } = await runProgram('src/operator/terminal/ops.ts', ['merchants', 'list'], { env })
     expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
   })
 

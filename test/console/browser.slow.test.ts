@@ -31,7 +31,7 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
     service = await startService()
     await newOperatorKey(service.db)
     const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0' }
-    running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'console'], {
+    running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'console'], {
       cwd: ROOT,
       env,
     })

@@ -11,7 +11,7 @@ const service = await startService()
 async function startConsole() {
   await newOperatorKey(service.db)
   const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0' }
-  const program = ['--import', 'tsx', 'src/operator/cli/ops.ts', 'console']
+  const program = ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'console']
   const { child, said } = startReading(process.execPath, program, { cwd: ROOT, env })
   await until('the console listens', () => /address +http/.test(said()))
   const { port } = new URL(/address +(\S+)/.exec(said())?.[1] as string)

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
 import { testPool } from '../support/database.ts'
 import { type Key, startService, type TestService } from '../support/service.ts'

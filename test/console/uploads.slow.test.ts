@@ -23,7 +23,7 @@ beforeAll(async () => {
   service = await startService()
   key = await newOperatorKey(service.db)
   const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0', TMPDIR: folder }
-  running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'console'], {
+  running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'console'], {
     cwd: ROOT,
     env,
   })

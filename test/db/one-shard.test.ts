@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createPaymentHistory } from '../../src/books/reconciliation/payment-history.ts'
+import { createPaymentHistory } from '../../src/operator/support/payment-history.ts'
 import { RIGHTS } from '../../src/platform/rights.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'

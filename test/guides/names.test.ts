@@ -12,8 +12,8 @@ import { WEBHOOKS } from '../../src/gateway/webhooks/events.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
+import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import { anchorsOf, blocks, blockWith, chapterText, GUIDES, type Guide, guideText, proseOf, ROOT } from './guides.ts'
 
 /** On the port for operators. All other guides are public, below /docs. */
@@ -179,7 +179,7 @@ describe('the guides state legal requirements', () => {
   })
 
   it('the guides describe the day on which the DPDP Rules come into force as the latest possible day', () => {
-    const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
+    const text = `${guideText('operator')}${fileText('src/operator/commands/payments.ts')}`.replaceAll(/\s+/g, ' ')
     const days = [...text.matchAll(/.{0,23}13 May 2027.{0,14}/g)].map(([day]) => day)
     expect(days.length).toBeGreaterThan(3)
     for (const day of days) expect(day).toMatch(/at the latest (from |on )?13|2027 at the latest/i)
@@ -233,7 +233,7 @@ describe('the operator manual', () => {
       [...section.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([cell]) => [...cell.matchAll(/`([^`]+)`/g)]),
     )
     expect(quoted.length).toBeGreaterThan(4)
-    const printed = ['src/books/reconciliation/payment-steps.ts', 'src/operator/cli/find-payments.ts'].map(fileText)
+    const printed = ['src/operator/support/payment-steps.ts', 'src/operator/commands/find-payments.ts'].map(fileText)
     const values = ['paid', ...EXCEPTION_KINDS.map((kind) => `: ${kind}`)]
     const parts = quoted.flatMap((text) => text.split('…')).filter((part) => !values.includes(part))
     expect(parts.filter((part) => !printed.join().includes(part))).toEqual([])

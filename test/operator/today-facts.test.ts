@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
-import { Money } from '../../src/operator/cli/data.ts'
-import type { Today } from '../../src/operator/cli/read-today.ts'
-import { COMMANDS } from '../../src/operator/cli/run.ts'
-import { type Fact, factsOf, SEVERITIES } from '../../src/operator/cli/today-facts.ts'
+import { Money } from '../../src/operator/commands/result.ts'
+import type { Today } from '../../src/operator/support/today.ts'
+import { type Fact, factsOf, SEVERITIES } from '../../src/operator/support/today-facts.ts'
+import { COMMANDS } from '../../src/operator/terminal/main.ts'
 
 const AT = new Date('2026-11-18T06:00:00Z')
 const ago = (minutes: number) => new Date(AT.getTime() - minutes * 60_000)

@@ -1,8 +1,8 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, vi } from 'vitest'
-import type { DatabaseTime, Sleep } from '../../src/operator/cli/command.ts'
-import { main } from '../../src/operator/cli/run.ts'
+import type { DatabaseTime, Sleep } from '../../src/operator/commands/command.ts'
+import { main } from '../../src/operator/terminal/main.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
@@ -72,7 +72,9 @@ export function runOpsProcess(
   input = '',
   settings: Record<string, string> = {},
 ): Promise<Outcome> {
-  return withoutName(databaseUrl, args, settings, (env) => runProgram('src/operator/cli/ops.ts', args, { env, input }))
+  return withoutName(databaseUrl, args, settings, (env) =>
+    runProgram('src/operator/terminal/ops.ts', args, { env, input }),
+  )
 }
 
 async function withoutName(

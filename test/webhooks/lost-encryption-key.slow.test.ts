@@ -32,7 +32,7 @@ it('the service delivers pending webhooks with a new key and a new secret after 
   const type = async (key: string, ...args: string[]) => {
     const settings = { WEBHOOK_SEALING_KEY: key, WEBHOOK_ALLOWED_NETWORKS: allowedNetworks.join() }
     const env = { ...process.env, DATABASE_URL: service.databaseUrl, ...settings }
-    const { code, stdout, stderr } = await runProgram('src/operator/cli/ops.ts', [...args, '--json'], { env })
+    const { code, stdout, stderr } = await runProgram('src/operator/terminal/ops.ts', [...args, '--json'], { env })
     expect(code, stderr).toBe(0)
     return JSON.parse(stdout)
   }

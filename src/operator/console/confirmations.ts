@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { escapeJson } from '../cli/harmless.ts'
+import { escapeJson } from '../terminal/harmless.ts'
 
 /** A change that an operator must confirm. */
 export type PendingChange = {

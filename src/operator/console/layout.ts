@@ -1,9 +1,9 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
-import type { Command } from '../cli/command.ts'
-import { neutralize } from '../cli/harmless.ts'
-import { optionsOf } from '../cli/options.ts'
+import type { Command } from '../commands/command.ts'
 import { htmlPage } from '../page.ts'
+import { neutralize } from '../terminal/harmless.ts'
+import { optionsOf } from '../terminal/options.ts'
 import {
   columnOf,
   flagsOf,

@@ -1,9 +1,9 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
-import type { Command } from '../cli/command.ts'
-import { type Cell, type CommandLink, type Data, Money, RecordData, TableData } from '../cli/data.ts'
-import { cellText, withoutZeros } from '../cli/write-text.ts'
+import type { Command } from '../commands/command.ts'
+import { type Cell, type CommandLink, type Data, Money, RecordData, TableData } from '../commands/result.ts'
+import { cellText, withoutZeros } from '../terminal/text.ts'
 import { withLinks } from './command-links.ts'
 import {
   addressOf,

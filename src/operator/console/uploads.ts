@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { hashed } from '../../platform/csv/csv.ts'
-import { CommandError } from '../cli/errors.ts'
+import { CommandError } from '../commands/errors.ts'
 
 /** An uploaded file. `name` is the name on the operator's machine, and `sha256` is in hex. */
 export type Upload = { file: FileHandle; name: string; bytes: number; sha256: string }

@@ -1,6 +1,6 @@
-import type { Command } from '../cli/command.ts'
-import { Money } from '../cli/data.ts'
-import type { Output } from '../cli/output.ts'
+import type { Command } from '../commands/command.ts'
+import { Money } from '../commands/result.ts'
+import type { Output } from '../terminal/print.ts'
 import type { OperatorKey } from './operator-keys.ts'
 
 /** The part of the console that one operator may use. */

@@ -1,0 +1,152 @@
+import * as z from 'zod'
+import { AcquirerError } from '../../errors.ts'
+import { accountName } from '../../gateway/acquirers/accounts.ts'
+import { LINKING_NAMES } from '../../gateway/acquirers/acquirers.ts'
+import { contextOfAccount, type OpeningConfig, openAccount } from '../../gateway/acquirers/stored-accounts.ts'
+import { createAcquirerAccounts, type StoredAccount } from '../../gateway/tenants/acquirer-accounts.ts'
+import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
+import { decryptSecret, EncryptionError, encryptSecret } from '../../platform/encryption.ts'
+import { errorText, identifier } from '../../platform/fields.ts'
+import { counted } from '../../platform/money.ts'
+import { FILE, readText } from '../terminal/file.ts'
+import { reachAccounts } from './acquirer-calls.ts'
+import { atomicCommand, changingCommand, command } from './command.ts'
+import { requireKeys } from './encryption-keys.ts'
+import { CommandError } from './errors.ts'
+import { document, type RecordData, record, table } from './result.ts'
+
+const Which = z.object({
+  account: identifier.refine(
+    (account) => account !== 'default',
+    'must not be default: that account is set by the environment',
+  ),
+  acquirer: z.enum(LINKING_NAMES, errorText(`must be one of ${LINKING_NAMES.join(', ')}`)),
+})
+const WHICH = '--account NAME --acquirer ACQUIRER'
+const FROM = '[--from FILE|-]'
+const WithSecrets = Which.extend({ from: FILE.default('-') })
+
+export const accountCommands = [
+  changingCommand('accounts add', 'Add an acquirer account', {
+    usage: `${WHICH} ${FROM}`,
+    schema: WithSecrets,
+    async run({ account, acquirer, from }, { config, now, terminal, change }) {
+      const name = accountName(acquirer, account)
+      const encrypted = encryptSecret(requireKeys(config), await readText(from, terminal), contextOfAccount(name))
+      return change(async (client) => {
+        const added = await createAcquirerAccounts(client).add(name, encrypted, now)
+        if (added === undefined)
+          throw new CommandError(`account ${name} already exists: replace its secrets with ops accounts rotate`)
+        return showAccepted(added, config)
+      })
+    },
+  }),
+
+  command('accounts list', 'List acquirer accounts and their state', {
+    async run(_, { config, db }) {
+      const rows = (await createAcquirerAccounts(db).list()).map((account) => toShown(account, config))
+      const empty = 'No acquirer accounts besides those of the environment.'
+      return table('name, state, createdAt, disabledAt, fault', rows, empty)
+    },
+  }),
+
+  changingCommand('accounts rotate', 'Replace the secrets of an acquirer account', {
+    usage: `${WHICH} [--finish | --back] ${FROM}`,
+    schema: WithSecrets.extend({ finish: z.boolean().default(false), back: z.boolean().default(false) }).refine(
+      ({ finish, back }) => !(finish && back),
+      'give either --finish or --back',
+    ),
+    async run({ account, acquirer, from, finish, back }, { config, terminal, change }) {
+      const name = accountName(acquirer, account)
+      const isNew = !finish && !back
+      const encrypted =
+        isNew && encryptSecret(requireKeys(config), await readText(from, terminal), contextOfAccount(name))
+      return change(async (client) => {
+        const accounts = createAcquirerAccounts(client)
+        if (finish) return show(name, await accounts.finishRotation(name), config)
+        const rotated = encrypted ? await accounts.rotate(name, encrypted) : await accounts.rotateBack(name)
+        if (rotated) return showAccepted(rotated, config)
+        const isKnown = (await accounts.list()).some((one) => one.name === name)
+        throw new CommandError(`account ${name} ${isKnown ? (back ? NOTHING_EARLIER : NOT_FINISHED) : UNKNOWN}`)
+      })
+    },
+  }),
+
+  command('accounts check', 'Check an acquirer account’s secrets', {
+    usage: '--acquirer ACQUIRER [--account NAME]',
+    schema: z.object({ account: identifier.optional(), acquirer: Which.shape.acquirer }),
+    async run({ account, acquirer }, context) {
+      const name = accountName(acquirer, account)
+      const { accounts, clientOf } = reachAccounts(context)
+      const [advice, client] = [await accounts.adviceOn(name), await clientOf(name)]
+      if (advice !== undefined || !client) throw new CommandError(`account ${name} cannot be used: ${advice}`)
+      await client.check().catch((error: unknown) => {
+        if (!(error instanceof AcquirerError)) throw error
+        const { status, code } = error.facts
+        throw new CommandError([error.message, status, code].filter((part) => part !== undefined).join(' '))
+      })
+      return document({ name, accepted: true }, `${acquirer} accepts the secrets of account ${name}.`)
+    },
+  }),
+
+  ...(['disable', 'enable'] as const).map((verb) =>
+    atomicCommand(`accounts ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} creating links with an account`, {
+      usage: WHICH,
+      schema: Which,
+      async run({ account, acquirer }, { client, config, now }) {
+        const name = accountName(acquirer, account)
+        return show(name, await createAcquirerAccounts(client)[verb](name, now), config)
+      },
+    }),
+  ),
+
+  atomicCommand('accounts reseal', 'Re-encrypt secrets of accounts and webhooks', {
+    async run(_, { config, client }) {
+      const keys = requireKeys(config)
+      let unopened = 0
+      const again = (encrypted: Buffer, owner: string) => {
+        try {
+          return encryptSecret(keys, decryptSecret(keys, encrypted, owner), owner)
+        } catch (error) {
+          if (!(error instanceof EncryptionError)) throw error
+          unopened += 1
+          return encrypted
+        }
+      }
+      const accounts = await createAcquirerAccounts(client).reencryptSecrets((encrypted, name) =>
+        again(encrypted, contextOfAccount(name)),
+      )
+      const webhooks = await createEndpoints(client).reencryptSecrets(again)
+      const counts = { accounts, webhooks, unopened }
+      const reencrypted = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
+      const message = `${reencrypted}; ${counted(unopened, 'secret', 'secrets')} could not be decrypted.`
+      return { data: document(counts, message), created: counts }
+    },
+  }),
+]
+
+const UNKNOWN = 'does not exist: see ops accounts list'
+const NOT_FINISHED = 'has an unfinished rotation: add --finish to delete the earlier secrets, or --back to restore them'
+const NOTHING_EARLIER = 'has no earlier secrets: it was never rotated, or --finish deleted them'
+
+/**
+ * Returns the account as the service would load it. Throws a CommandError if the service would reject the account, so
+ * that the change is rolled back.
+ */
+function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
+  const { fault: problem, ...accepted } = toShown(account, config)
+  if (problem !== null) throw new CommandError(problem)
+  return record(accepted)
+}
+
+function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): RecordData {
+  if (account === undefined) throw new CommandError(`account ${name} ${UNKNOWN}`)
+  return record(toShown(account, config))
+}
+
+function toShown(account: StoredAccount, config: OpeningConfig) {
+  const { name, earlierSecrets, createdAt, disabledAt } = account
+  const { error: problem = null } = openAccount(account, config)
+  const state = disabledAt ? 'off' : problem ? 'rejected' : earlierSecrets ? 'rotating' : 'on'
+  return { name, state, createdAt, disabledAt, fault: problem }
+}

@@ -1,0 +1,45 @@
+import * as z from 'zod'
+import { boundsOf } from '../../books/ledger/bank-days.ts'
+import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
+import { createAudit } from '../../platform/audit.ts'
+import { identifier } from '../../platform/fields.ts'
+import { groupRupees } from '../../platform/money.ts'
+import { momentText } from '../../platform/time.ts'
+import { countsText } from '../texts.ts'
+import { command } from './command.ts'
+import { monthText } from './days.ts'
+import { table } from './result.ts'
+
+export const auditCommands = [
+  command('audit', 'List the changes that operators made', {
+    usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid MID]',
+    schema: z
+      .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
+      .extend({ mid: identifier.optional() })
+      .refine(({ since, until, month }) => !month || !(since || until), 'give either --month, or --since and --until'),
+    console: 'read',
+    async run({ since, until, month, mid }, { db }) {
+      const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
+      const entries = await createAudit(db).list({ since: first, until: end, mid })
+      return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
+        empty: 'No changes in this period.',
+        cells: (entry) => ({
+          ...entry,
+          arguments: formatValue(entry.arguments),
+          outcome: entry.outcome ?? 'unknown: still running, killed or interrupted',
+          detail: entry.detail && groupRupees(formatValue(entry.detail)),
+        }),
+      })
+    },
+  }),
+]
+
+/** Formats fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
+function formatValue(values: Readonly<Record<string, unknown>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))
+    .join(' ')
+}
+
+const isCounts = (value: unknown): value is Record<string, number> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

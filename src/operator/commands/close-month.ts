@@ -1,0 +1,126 @@
+import { isDeepStrictEqual } from 'node:util'
+import * as z from 'zod'
+import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
+import { readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
+import {
+  ALL,
+  type ClosedMonth,
+  closeMonth,
+  daysOfMonth,
+  type Figures,
+  figuresOf,
+  findClosedMonth,
+  isEmptyMonth,
+} from '../../books/reconciliation/closed-months.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
+import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { type Output, requireConfirmation, say } from '../terminal/print.ts'
+import { writeText } from '../terminal/text.ts'
+import { errorsText, openPayoutText } from '../texts.ts'
+import { timeOfClose } from './barrier.ts'
+import { type Context, changingCommand } from './command.ts'
+import { monthText } from './days.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { figuresInRupees } from './reconcile-report.ts'
+import { document, table } from './result.ts'
+
+export const closeMonthCommands = [
+  changingCommand('reconcile close', 'Close a past month and store its figures', {
+    usage: '--month YYYY-MM [--yes]',
+    schema: z.object({ month: monthText, yes: z.boolean().default(false) }),
+    async run({ month, yes }, context) {
+      const { change, db, now, person, terminal } = context
+      const days = daysOfMonth(month)
+      if (nextDay(startOfDay(days.to)) > now)
+        throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
+      const before = await findClosedMonth(db, month)
+      if (before) return outputOf(before, await warnOfPayouts(db, { ...days, now }), false)
+      const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
+      const closedAt = await timeOfClose(context)
+      const figures = await readFigures(db, { ...days, now: closedAt })
+      if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
+        throw new CommandError(`the figures of ${month} have just changed: run the command again to review them`)
+      }
+      if (!confirmed && !yes && (await isEmptyMonth(db, month, figures))) {
+        throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
+      }
+      const items = await readClosedItems(db, { to: days.to, closedAt })
+      if (!Array.isArray(items)) throw notClosed(month, items)
+      const openPayouts = await warnOfPayouts(db, { ...days, now: closedAt })
+      // Stores after reading, because a transaction that stays open while it reads would block every change that waits
+      // for the next close.
+      return change(async (client) => {
+        const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        if (isNew) await storeClosedItems(client, month, items)
+        return outputOf(stored, openPayouts, isNew)
+      })
+    },
+  }),
+]
+
+/** Returns the command's output. `isNew` is false if the month was closed before. */
+function outputOf(stored: ClosedMonth, openPayouts: readonly string[], isNew: boolean): Output {
+  const { month, closedAt, closedBy, sha256, figures } = stored
+  const errors = errorsText(figures[ALL] as Figures)
+  const warnings = [...(errors ? [`${month} was closed with ${errors}`] : []), ...openPayouts]
+  const closed = `${month} ${isNew ? 'closed' : 'was already closed'} by ${closedBy} at ${toIstTime(closedAt)}.`
+  const hash = `SHA-256 of these figures: ${sha256}`
+  const data = document({ ...stored, warnings }, figuresTable(figures), `${hash}\n${closed}`)
+  return { data, created: { sha256 }, warnings }
+}
+
+/** Returns the figures for these days by `mid`. The key `ALL` has the figures of all merchants together. */
+async function readFigures(db: Database, days: Requested): Promise<Record<string, Figures>> {
+  const figures: Record<string, Figures> = {}
+  for await (const book of reconcile(db, days)) {
+    if (isMerchantError(book)) throw notClosed(days.from.slice(0, 7), book)
+    figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
+  }
+  return figures
+}
+
+const notClosed = (month: string, error: MerchantError) =>
+  new CommandError(`${month} cannot be closed: ${merchantErrorText(error)}`)
+
+/** Largest number of payouts that a warning lists. Further payouts are only counted. */
+const PAYOUTS_NAMED = 10
+
+/**
+ * Returns warnings about open payouts, and about merchants whose payouts cannot be read. Payouts to bank accounts without
+ * imported statements are excluded.
+ */
+async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
+  const open: (ArrivedPayout | MerchantError)[] = []
+  for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
+    if (isOpenPayout(payout)) open.push(payout)
+  const named = open
+    .slice(0, PAYOUTS_NAMED)
+    .map((one) => (isMerchantError(one) ? merchantErrorText(one) : openPayoutText(one)))
+  const more = open.length - named.length
+  return more > 0 ? [...named, `and ${more} more: see ops reconcile payouts --open`] : named
+}
+
+const IS_EMPTY = 'has no payments and no imports'
+
+/** Prints the figures of a month, asks the operator for confirmation, and returns the figures. */
+async function confirmClosing(month: string, { db, now, terminal }: Context) {
+  const figures = await readFigures(db, { ...daysOfMonth(month), now })
+  for await (const text of writeText(figuresTable(figures))) say(terminal.stderr, text.trimEnd())
+  const doubt = (await isEmptyMonth(db, month, figures)) ? `, which ${IS_EMPTY},` : ''
+  await requireConfirmation(terminal, `close ${month}${doubt} with these figures`)
+  return figures
+}
+
+function figuresTable(figures: ClosedMonth['figures']) {
+  const columns =
+    'merchant, broughtForward, paid, duplicates, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
+  return table(columns, Object.entries(figures), {
+    cells: ([mid, { openExceptions = 0, ...sums }]) => ({
+      ...figuresInRupees(sums),
+      openExceptions,
+      merchant: mid === ALL ? 'all' : mid,
+    }),
+  })
+}

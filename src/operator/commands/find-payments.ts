@@ -1,0 +1,221 @@
+import * as z from 'zod'
+import { LANGUAGES } from '../../gateway/checkout/texts.ts'
+import { isOrderId } from '../../gateway/payments/intent.ts'
+import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
+import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
+import { listRefunds } from '../../gateway/refunds/store.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
+import { lenientAmountText, type Paise } from '../../platform/money.ts'
+import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { customerTexts, orderState, orderStatus } from '../support/order-state.ts'
+import {
+  type Criteria,
+  createPaymentHistory,
+  type FoundOrder,
+  type PaymentHistory,
+  type SettledPayment,
+} from '../support/payment-history.ts'
+import { stepsOf } from '../support/payment-steps.ts'
+import { discrepancyText, type PayoutOfOrder, payoutOfOrder, payoutText } from '../support/payout-of-order.ts'
+import { command } from './command.ts'
+import { CommandError } from './errors.ts'
+import { exceptionId, exceptionTable } from './exceptions.ts'
+import { type Data, document, Money, type RecordData, record, type TableData, table } from './result.ts'
+
+const ORDER_ID_RULE = 'must be the service’s orderId, 32 hex digits'
+export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
+export const ourRefundId = matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 32 hex digits')
+
+const Search = z
+  .object({
+    utr: pastedUtr.optional(),
+    orderId: ourOrderId.optional(),
+    merchantOrderId: text(64).optional(),
+    paymentId: text(64).optional(),
+    refund: ourRefundId.optional(),
+    exception: exceptionId.optional(),
+    amount: lenientAmountText.optional(),
+    on: dayText.optional(),
+    mid: identifier.optional(),
+  })
+  .refine(
+    ({ mid: _, amount, on, ...identifiers }) =>
+      [amount ?? on, ...Object.values(identifiers)].filter((given) => given !== undefined).length <= 1,
+    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund and --exception, or --amount and --on',
+  )
+
+export const findPaymentCommands = [
+  command('payments find', 'Find payments, by default those of today', {
+    usage:
+      '[--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY] [--mid MID]',
+    schema: Search,
+    console: 'read',
+    async run(input, { db, now }) {
+      const histories = createPaymentHistory(db, now)
+      const ofException = input.exception === undefined ? undefined : await createExceptions(db).find(input.exception)
+      const [ofRefund] = input.refund === undefined ? [] : await listRefunds(db, { ourRefundId: input.refund })
+      const criteria = toCriteria(input, (ofRefund ?? ofException)?.orderId, now)
+      const isDay = 'from' in criteria
+      const { orders, more } = await histories.search(criteria, input.mid)
+      const [first, second] = orders
+      const only = first && !second && !isDay ? { ...first, ...(await findOrder(db, first.orderId, now)) } : undefined
+      const ofNoOrder = 'utr' in criteria || isDay ? await createExceptions(db).ofNoOrder(criteria) : []
+      const exceptions = ofException && orders.length === 0 ? [ofException] : ofNoOrder
+      // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
+      // merchant.
+      const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
+      const lists = {
+        payments: paymentTable(only ? [only] : orders, now),
+        exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
+        settlements: settlementTable(settlements),
+      }
+      return {
+        data: document(
+          { ...lists, more },
+          only ? describeLater(db, only, now) : lists.payments,
+          lists.exceptions,
+          ...settlementParts(orders, only, settlements),
+        ),
+        ...(more && { warnings: [`only the newest ${orders.length} are shown: add --mid, or narrow the search`] }),
+      }
+    },
+  }),
+
+  command('payments show', 'Show an order and its history', {
+    usage: '--order-id ID',
+    schema: z.object({ orderId: ourOrderId }),
+    console: 'read',
+    async run({ orderId }, { db, now }) {
+      const found = await findOrder(db, orderId, now)
+      return describe(found, now, await payoutOfOrder(db, found, now))
+    },
+  }),
+]
+
+export async function findOrder(db: Database, orderId: string, now: Date): Promise<PaymentHistory> {
+  const found = await createPaymentHistory(db, now).find(orderId)
+  if (!found) throw new CommandError('the order does not exist: search with ops payments find')
+  return found
+}
+
+/** Without an identifier, the criteria are a day, by default today. `named` is the order of the refund or exception. */
+function toCriteria(input: z.output<typeof Search>, named: string | undefined, now: Date): Criteria {
+  const { utr, merchantOrderId, paymentId, refund, exception, amount, on = toIstDay(now) } = input
+  if (utr !== undefined) return { utr }
+  if (merchantOrderId !== undefined) return { merchantOrderId }
+  if (paymentId !== undefined) return { paymentId }
+  const orderId = input.orderId ?? named ?? (refund || exception ? '' : undefined)
+  if (orderId !== undefined) return { orderId }
+  const from = startOfDay(on)
+  return { amount, from, until: nextDay(from) }
+}
+
+export const paymentTable = (found: FoundOrder[], now: Date, title?: string) =>
+  table('paidAt, amount, status, mid, merchantOrderId, utr, foundBy, orderId, createdAt, acquirer', found, {
+    ...{ title, empty: 'No payments found.' },
+    cells: (order) => toListed(order, now),
+    json: (order) => (isHistory(order) ? toJson(order, now) : toListed(order, now)),
+  })
+
+const isHistory = (order: FoundOrder): order is FoundOrder & PaymentHistory => 'changes' in order
+
+const toListed = (order: FoundOrder, now: Date) => ({
+  ...order,
+  status: orderStatus(order, now),
+  amount: new Money(order.amount, true),
+})
+
+const settlementTable = (settlements: SettledPayment[], title?: string) =>
+  table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
+
+export function refundTable(refunds: Refund[], views: { title?: string; empty?: string } = {}): TableData {
+  const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
+  const cells = ({ ourRefundId, createdAt, amount, ...refund }: Refund) => ({
+    ...refund,
+    refundId: ourRefundId,
+    madeAt: createdAt,
+    amount: new Money(amount, true),
+  })
+  return table(columns, refunds, {
+    ...{ ...views, cells, json: toRefundData },
+    changes: ({ ourRefundId }) => [{ refund: ourRefundId }],
+  })
+}
+
+/** Returns those settlements with the UTR that are missing from the history of the found payment. */
+function settlementParts(found: FoundOrder[], only: PaymentHistory | undefined, settlements: SettledPayment[]): Data[] {
+  const steps = only?.settlements ?? []
+  const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
+  const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((order) => order.mid === mid)
+  return [
+    settlementTable(others.filter(isOfFound), 'Settlements:'),
+    settlementTable(
+      others.filter((settlement) => !isOfFound(settlement)),
+      'Settlements to other merchants:',
+    ),
+  ]
+}
+
+/** The fields of an order and its history. */
+export type ShownPayment = ReturnType<typeof toJson> & { payout: PayoutOfOrder | null }
+
+const toJson = (history: PaymentHistory, now: Date) => ({
+  ...history,
+  ...orderState(history, now),
+  customer: customerTexts(history, now),
+  ...moneyOf(history),
+  exceptions: exceptionTable(history.exceptions),
+  settlements: settlementTable(history.settlements, 'Settlements'),
+  refunds: refundTable(history.refunds, { title: 'Refunds' }),
+  webhooks: deliveryTable(history.webhooks),
+  steps: table('at, by, what', stepsOf(history, now)),
+})
+
+const deliveryTable = (deliveries: PaymentHistory['webhooks']) =>
+  table('id, type, outcome, attempts, deliveredAt, dueAt, url', deliveries, {
+    title: 'Webhook deliveries',
+    changes: ({ id }) => [{ delivery: id }],
+  })
+
+/** The amounts of an order. Refunds of a duplicate payment are not included. */
+function moneyOf({ amount, utr, refunds, refundable }: PaymentHistory) {
+  const inRupees = (paise: Paise) => new Money(paise, true)
+  const sumOf = (status: RefundStatus) =>
+    refunds.reduce((sum, one) => (one.utr === utr && one.status === status ? sum + one.amount : sum), 0)
+  const [refunded, refundsOpen] = [inRupees(sumOf('SUCCESS')), inRupees(sumOf('PENDING'))]
+  return { amount: inRupees(amount), refunded, refundsOpen, refundable: inRupees(refundable) }
+}
+
+const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
+
+/** Formats a payment once the text output reaches it, because the search of its payout reads a ledger. */
+async function* describeLater(db: Database, history: PaymentHistory, now: Date): AsyncGenerator<Data> {
+  yield describe(history, now, await payoutOfOrder(db, history, now))
+}
+
+/** Formats a payment and its history. */
+function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | null): RecordData {
+  const json = { ...toJson(history, now), payout }
+  const {
+    changes,
+    exceptions,
+    webhooks,
+    settlements,
+    refunds,
+    secondPayments,
+    lastAttempt,
+    customer,
+    steps,
+    payout: _,
+    ...fields
+  } = json
+  const isOnlyId = history.utr !== null && history.bankReference === null
+  const bankReference = isOnlyId ? REFERENCE_UNKNOWN : history.bankReference
+  const payoutFields = {
+    payout: payoutText(payout, history.settlementDueOn),
+    discrepancy: payout?.discrepancy ? `${payout.discrepancy.id}, ${discrepancyText(payout.discrepancy)}` : null,
+  }
+  const toCustomer = LANGUAGES.map((language) => `for the customer (${language}): ${customer[language]}`).join('\n')
+  return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps)
+}

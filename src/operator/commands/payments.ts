@@ -1,0 +1,221 @@
+import * as z from 'zod'
+import { importMatches } from '../../books/settlements/match-references.ts'
+import { AcquirerError } from '../../errors.ts'
+import { statusCheckRulesOf } from '../../gateway/acquirers/acquirers.ts'
+import { checkAtAcquirer, reachedAcquirer } from '../../gateway/acquirers/check-status.ts'
+import { countCustomers, eraseCustomers } from '../../gateway/payments/erase-customers.ts'
+import { importDailyReport } from '../../gateway/payments/import-daily-report.ts'
+import { type Contradiction, possibleTime } from '../../gateway/payments/outcome.ts'
+import { createReports, type Recorded } from '../../gateway/payments/reports.ts'
+import { UNLIMITED } from '../../gateway/payments/status-check-times.ts'
+import { createStatusChecks } from '../../gateway/payments/status-checks.ts'
+import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
+import { inTransaction } from '../../platform/db/pool.ts'
+import {
+  identifier,
+  matching,
+  mobileAsWritten,
+  pastedUtr,
+  reportedUtr,
+  storedEmail,
+  text,
+  UTR_RULE,
+} from '../../platform/fields.ts'
+import { counted, lenientAmountText } from '../../platform/money.ts'
+import { momentText, toIstTime } from '../../platform/time.ts'
+import { createPaymentHistory } from '../support/payment-history.ts'
+import { FILE, readFile } from '../terminal/file.ts'
+import { printNote, requireConfirmation, withProgress } from '../terminal/print.ts'
+import { countsText } from '../texts.ts'
+import { reachAccounts } from './acquirer-calls.ts'
+import { timeOfChange } from './barrier.ts'
+import { changingCommand, withhold } from './command.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { findOrder, ourOrderId } from './find-payments.ts'
+import { findLayout } from './layouts.ts'
+import { document } from './result.ts'
+import { acquirerAccount, lockedAt } from './settlements.ts'
+
+const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
+const DAY_MS = 24 * 60 * 60_000
+
+const REJECTED: Record<Contradiction, string> = {
+  'unknown order': 'the order does not exist',
+  'amount differs': 'the amount differs from the order’s amount: see ops payments show; nothing was recorded',
+  'UTR of another order': 'another order of the merchant already has this UTR',
+  'double payment': 'the order is already paid, with another UTR: add --double if the bank received both payments',
+  'failure after success': 'the order is already paid',
+}
+
+export const paymentCommands = [
+  changingCommand('payments confirm', 'Record a payment that the bank confirmed', {
+    usage: '--order-id ID --utr UTR --amount RUPEES [--paid-at TIME] [--note TEXT] [--double]',
+    schema: z.object({
+      orderId: ourOrderId,
+      utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
+      amount: lenientAmountText,
+      paidAt: momentText.optional(),
+      note: text(255).optional(),
+      double: z.boolean().default(false),
+    }),
+    console: 'act',
+    // The audit stores only the reference, because the text pasted around it may contain the customer's name.
+    audited: { utr: (typed) => pastedUtr.parse(typed) },
+    async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
+      const createdAt = paidAt && (await createPaymentHistory(db, now).find(orderId))?.createdAt
+      if (createdAt && !possibleTime(paidAt, now, createdAt)) {
+        const created = `the order was created at ${toIstTime(createdAt)} and the time is now ${toIstTime(now)}`
+        throw new CommandError(`--paid-at ${toIstTime(paidAt)} is impossible: ${created}`)
+      }
+      const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
+      // Any other contradiction is the operator's typing error, not a report from the bank. Storing such an error as an
+      // exception would unbalance the reconciliation.
+      const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
+      const reporting = { source: 'operator' as const, ...STORING, person, note, saves }
+      const recorded = await createReports(db).record(report, reporting)
+      if ('exception' in recorded) {
+        const { exception } = recorded
+        if (exception === 'double payment' && double) {
+          const message = `Order ${orderId} is paid twice. The second payment is stored as a double payment; refund it with ops refunds create --exception.`
+          return document({ orderId, status: 'SUCCESS', changed: false, exception }, message)
+        }
+        throw new CommandError(
+          `${REJECTED[exception]}${saves(exception) ? '; stored as an exception, see ops payments exceptions' : ''}`,
+        )
+      }
+      const { changed, late } = recorded
+      const isPaid = changed ? `Order ${orderId} is paid` : `Order ${orderId} was already paid`
+      const message = late
+        ? `${isPaid}. The merchant had already received an unpaid status, so the payment is stored as a late payment.`
+        : `${isPaid}.`
+      const fields = { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) }
+      return document(fields, message)
+    },
+  }),
+
+  changingCommand('payments enquire', 'Check an order’s status at its acquirer', {
+    usage: '--order-id ID',
+    schema: z.object({ orderId: ourOrderId }),
+    console: 'act',
+    async run({ orderId }, context) {
+      const { db, now, person } = context
+      const { acquirer } = await findOrder(db, orderId, now)
+      const client = await reachAccounts(context).clientOf(acquirer)
+      const rules = statusCheckRulesOf(acquirer)
+      if (!client || !rules)
+        throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
+      const { most } = rules
+      const statusChecks = createStatusChecks(db)
+      const statusCheck = await statusChecks.claim(orderId, most, now)
+      if (statusCheck === undefined) {
+        throw new CommandError(`all ${most} status checks of the order are used up`)
+      }
+      const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
+      const reports = createReports(db)
+      const recorded = await checkAtAcquirer(statusCheck, { client, reports, person, ...STORING }).catch(
+        async (error: unknown) => {
+          if (!(error instanceof AcquirerError)) throw error
+          if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
+          await statusChecks.repeat(statusCheck, { isChecked: false, isUnreadable: false, most }, now)
+          throw new CommandError(error.message)
+        },
+      )
+      const fields = { orderId, enquiries: statusCheck.statusChecks, ...(recorded ?? { changed: false, late: false }) }
+      return document(fields, `${describeRecorded(recorded)} (${count}).`)
+    },
+  }),
+
+  changingCommand('payments import', 'Import a daily transaction report', {
+    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]]`,
+    note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
+    schema: z.object({ file: FILE, layout: identifier.optional(), acquirer: acquirerAccount.optional() }),
+    argument: 'file',
+    async run({ file, layout: layoutName, acquirer }, { db, person, terminal }) {
+      if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
+        throw new UsageError(WHOSE_REPORT)
+      }
+      const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
+      const warnings: string[] = []
+      const result = await readFile(file, terminal, (csv, progress) =>
+        importDailyReport(db, csv, {
+          acquirer,
+          layout,
+          person,
+          ...STORING,
+          onChecked: progress('line checked', 'lines checked'),
+          onRecorded: progress('line recorded', 'lines recorded'),
+          onWarning: (text) => warnings.push(text),
+        }),
+      )
+      // After the lines, so that the bank references in this file match rows too.
+      const { importId: settlementImport, matched } = await inTransaction(db, async (client) =>
+        importMatches(client, { now: await lockedAt(client), person }),
+      )
+      const { recorded, unchanged, exceptions } = result
+      const rows = counted(matched, 'settlement row')
+      const byReference =
+        matched > 0 ? `; ${rows} matched by bank reference, settlement import ${settlementImport}` : ''
+      const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}${byReference}.`
+      const counts = { ...result, matched, settlementImport }
+      return { data: document({ ...counts, warnings }, message), created: matched > 0 ? counts : result, warnings }
+    },
+  }),
+
+  changingCommand('payments forget-customers', 'Erase customer data', {
+    usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER) [--dry-run] [--yes]',
+    note: 'Only --older-than-days 365 or more runs without confirmation.',
+    schema: z
+      .object({
+        olderThanDays: matching(/^\d{1,5}$/, DAYS_RULE)
+          .transform(Number)
+          .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
+          .optional(),
+        email: text(254).transform(storedEmail).optional(),
+        mobile: mobileAsWritten.optional(),
+        dryRun: z.boolean().default(false),
+        yes: z.boolean().default(false),
+      })
+      .refine(
+        (input) => [input.olderThanDays, input.email, input.mobile].filter((given) => given !== undefined).length === 1,
+        'give one of --older-than-days, --email and --mobile',
+      ),
+    // The audit must not store the customer data that the command erases.
+    audited: { email: withhold, mobile: withhold },
+    async run({ olderThanDays = RETAINED_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
+      const before = new Date(now.getTime() - olderThanDays * DAY_MS)
+      const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before, expiredBy: now }
+      const isRetainedLongEnough = 'before' in customers && olderThanDays >= RETAINED_DAYS
+      const warnings = olderThanDays < RETAINED_DAYS ? [RETAIN_LONGER] : []
+      const found = await withProgress(terminal, (progress) =>
+        countCustomers(db, customers, progress('intent found', 'intents found')),
+      )
+      const change = `erase the customer data of ${counted(found, 'intent')}`
+      if (dryRun) return { data: document({ wouldForget: found, warnings }, `Would ${change}.`), warnings }
+      if (!asJson)
+        for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
+      if (found > 0 && !isRetainedLongEnough && !yes) await requireConfirmation(terminal, change)
+      const erased = await withProgress(terminal, (progress) =>
+        eraseCustomers(db, customers, progress('intent erased', 'intents erased')),
+      )
+      const message = `Customer data of ${counted(erased, 'intent')} erased.`
+      return { data: document({ forgotten: erased, warnings }, message), created: { forgotten: erased } }
+    },
+  }),
+]
+
+/** Reads the clock when a report is stored, because a payment may become late, or its day may end, during a command. */
+const STORING = { now: () => new Date(), barrier: timeOfChange }
+
+const WHOSE_REPORT =
+  'payments import requires --acquirer, because an acquirer account exists: name the account that the report is from, such as ' +
+  '--acquirer setu:acme, --acquirer cashfree for the account of the environment, or --acquirer direct'
+
+const RETAINED_DAYS = 365
+const RETAIN_LONGER =
+  'from 13 May 2027 at the latest, rule 8(3) of the DPDP Rules 2025 requires this data to be retained for one year: use 365 days or more'
+
+function describeRecorded(recorded: Recorded | undefined): string {
+  if (recorded === undefined) return 'The acquirer reports no final payment'
+  if ('exception' in recorded) return `Stored as an exception: ${REJECTED[recorded.exception]}`
+  return recorded.changed ? 'Recorded the acquirer’s report' : 'The acquirer reports nothing new'
+}

@@ -1,0 +1,187 @@
+import * as z from 'zod'
+import { addDays, countDays, type Days } from '../../books/ledger/bank-days.ts'
+import { findShortPayout } from '../../books/reconciliation/arrivals.ts'
+import type { MerchantError } from '../../books/reconciliation/merchant-errors.ts'
+import { openDiscrepancies } from '../../books/reconciliation/open-discrepancies.ts'
+import { findPayout, type Payout, type PayoutRow } from '../../books/reconciliation/payout.ts'
+import { findDiscrepancy, reconcile } from '../../books/reconciliation/reconcile.ts'
+import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../../books/reconciliation/resolutions.ts'
+import { amountOf } from '../../books/reconciliation/rests.ts'
+import { createMerchants } from '../../gateway/tenants/merchants.ts'
+import { createPartners } from '../../gateway/tenants/partners.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
+import { addPaise, counted, toIndianRupees } from '../../platform/money.ts'
+import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { timeOfChange } from './barrier.ts'
+import { changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
+import { CommandError } from './errors.ts'
+import { collectErrors, errorsLine } from './merchant-errors.ts'
+import { openList } from './open-differences.ts'
+import { openPayouts } from './payout-list.ts'
+import { reportOf } from './reconcile-report.ts'
+import { document, Money, type RecordData, rupees, table } from './result.ts'
+
+/** Longest period in days, because all days of a merchant are in memory until they are printed. */
+const LONGEST_DAYS = 366
+
+const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
+const DIFFERENCE_RULE =
+  'must be the id of a discrepancy, 16 hex digits, as printed by ops reconcile or ops reconcile payouts'
+
+const RESOLUTIONS =
+  'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, ₹amount, reason'
+
+const Report = z
+  .object({
+    ...DAYS,
+    asOf: dayText.optional(),
+    payout: pastedReference.optional(),
+    mid: identifier.optional(),
+    pid: identifier.optional(),
+  })
+  .superRefine(inOrder)
+  .refine(
+    ({ from, to, month, payout }) => (payout ? !from && !to && !month : month || (from && to)),
+    'give one of --from and --to, --month, or --payout',
+  )
+  .refine(({ mid, pid }) => !(mid && pid), 'give either --mid or --pid')
+  .refine(({ payout, asOf }) => !(payout && asOf), '--as-of cannot be combined with --payout')
+  .refine(
+    ({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS,
+    `the period must be at most ${LONGEST_DAYS} days`,
+  )
+
+export const reconcileCommands = [
+  command('reconcile', 'Reconcile payments with settlements', {
+    usage: `(${DAYS_USAGE} | --payout UTR|REFERENCE) [--as-of DAY] [--mid MID | --pid PID] [--csv]`,
+    schema: Report,
+    csv: true,
+    console: 'read',
+    async run({ from, to, month, asOf, payout, ...merchants }, { db, now }) {
+      const { mid, pid } = merchants
+      await requireMerchant(db, mid)
+      if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
+        throw new CommandError(`pid ${pid} does not exist: see ops partners list`)
+      }
+      if (payout !== undefined) return payoutData(await findPayout(db, { payout, ...merchants, now }), payout)
+      const days = daysOf({ from, to, month }) as Days
+      const { rows, failure } = collectErrors(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }))
+      return { data: reportOf(rows, days), failure }
+    },
+  }),
+
+  changingCommand('reconcile resolve', 'Resolve a discrepancy manually', {
+    usage: `--difference ID --reason TEXT [--as ${WRITTEN_OFF_AS.join('|')}]`,
+    note: 'Use it for discrepancies that no settlement file will clear.',
+    schema: z.object({
+      difference: matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
+      reason: text(255),
+      as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
+    }),
+    console: 'act',
+    async run({ difference: id, reason, as }, { db, change, now, person }) {
+      const errors: MerchantError[] = []
+      const onError = (error: MerchantError) => errors.push(error)
+      const found = (await findDiscrepancy(db, id, now, onError)) ?? (await findShortPayout(db, id, now, onError))
+      if (!found) {
+        const unread = errorsLine(errors)
+        if (unread) throw new CommandError(`discrepancy ${id} was not found, but ${unread}`)
+        throw new CommandError(
+          `discrepancy ${id} does not exist or is cleared: see ops reconcile differences and ops reconcile payouts --open`,
+        )
+      }
+      if (found.resolution !== null)
+        throw new CommandError(`discrepancy ${id} was already resolved: ${found.resolution}`)
+      return change(async (client) => {
+        const resolvedAt = await timeOfChange(client)
+        if (!(await enterResolution(client, found, { reason, as, by: person, now: resolvedAt }))) {
+          throw new CommandError(`another operator has just resolved discrepancy ${id}: run ops reconcile for its day`)
+        }
+        const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
+        const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt }
+        const message = `Discrepancy ${id}, ${found.kind} of ${toIndianRupees(found.owed)}, resolved${as ? ` as ${as}` : ''}.`
+        return { data: document({ ...found, ...amounts, ...entry }, message), created: { mid: found.mid } }
+      })
+    },
+  }),
+
+  command('reconcile differences', 'List open discrepancies and open payouts', {
+    usage: '[--older-than DAYS] [--mid MID] [--csv]',
+    note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
+    schema: z.object({
+      olderThan: matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
+        .default('1')
+        .transform(Number),
+      mid: identifier.optional(),
+    }),
+    csv: true,
+    console: 'read',
+    async run({ olderThan, mid }, { db, now }) {
+      await requireMerchant(db, mid)
+      const to = addDays(toIstDay(now), -olderThan)
+      const { rows, failure } = collectErrors(openDiscrepancies(db, { mid, to, now }))
+      const { payouts, failure: failureOfPayouts } = openPayouts(db, { mid, now })
+      return { data: openList(rows, payouts, now), failure: () => failure() ?? failureOfPayouts() }
+    },
+  }),
+
+  command('reconcile resolutions', 'List discrepancies that operators resolved', {
+    usage: `[${DAYS_USAGE}] [--mid MID] [--csv]`,
+    note: 'The days are those on which the discrepancies were resolved.',
+    schema: z
+      .object({ ...DAYS, mid: identifier.optional() })
+      .superRefine(inOrder)
+      .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give --from and --to together'),
+    csv: true,
+    console: 'read',
+    async run({ mid, ...typed }, { db }) {
+      await requireMerchant(db, mid)
+      const { from, to } = daysOf(typed)
+      const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
+      return table(RESOLUTIONS, await listResolutions(db, { mid, ...days }), 'No resolved discrepancies.')
+    },
+  }),
+]
+
+/** Throws a CommandError if the merchant does not exist. */
+export async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
+  if (mid === undefined || (await createMerchants(db).find(mid))) return
+  throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
+}
+
+/** Returns the end of the day `asOf`. The report ignores everything recorded later. */
+function knownAt(asOf: string | undefined, now: Date): Date {
+  const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
+  return end < now ? end : now
+}
+
+function payoutData({ rows, payments, rests }: Payout, payout: string): RecordData {
+  const total = sumOf(rows, rests)
+  const settlements = table(PAYOUT_COLUMNS, rows, {
+    empty: `No settlements with the UTR or bank reference ${payout}.`,
+    last: () => ({ mid: 'total', ...total }),
+  })
+  const due = payments.reduce((sum, { paid }) => addPaise(sum, paid), 0)
+  const named = `Rows without a payment reference are for these ${counted(payments.length, 'payment')}, total ${toIndianRupees(due)}:`
+  const paid = table('mid, day, orderId, merchantOrderId, utr, ₹paid', payments, { title: named })
+  const beside = table('day, account, ₹adjustments, ₹unknownOrders', rests, {
+    title: 'Included in net, but not stored by settlements pull:',
+  })
+  return document({ payout, settlements, payments: paid, rests: beside, total }, settlements, paid, beside)
+}
+
+const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, ₹paid, ₹gross, ₹fee, ₹tax, ₹net'
+
+/**
+ * Sums the settlement lines that were paid out. The net sum includes amounts that the acquirer added or deducted
+ * outside these lines.
+ */
+function sumOf(rows: readonly PayoutRow[], rests: Payout['rests']) {
+  const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
+  const sum = (name: 'paid' | 'gross' | 'fee' | 'tax' | 'net', beside = 0) =>
+    new Money(paidOut.reduce((sum, row) => addPaise(sum, row[name] ?? 0), beside))
+  const rest = rests.reduce((sum, one) => addPaise(sum, amountOf(one)), 0)
+  return { paid: sum('paid'), gross: sum('gross'), fee: sum('fee'), tax: sum('tax'), net: sum('net', rest) }
+}

@@ -1,0 +1,210 @@
+import * as z from 'zod'
+import { addDays, createBankDays, type Days } from '../../books/ledger/bank-days.ts'
+import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
+import { findPayout } from '../../books/reconciliation/match-credit.ts'
+import { snapshotOf } from '../../books/reconciliation/snapshot.ts'
+import {
+  type ImportedStatement,
+  importStatement,
+  listStatements,
+  undoStatement,
+} from '../../books/statements/import.ts'
+import { type Credit, lockCredit, setMatch } from '../../books/statements/match.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
+import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
+import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
+import { FILE, readFile } from '../terminal/file.ts'
+import { atomicCommand, changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
+import { CommandError } from './errors.ts'
+import { findLayout } from './layouts.ts'
+import { requireMerchant } from './reconcile.ts'
+import { document, Money, type RecordData, rupees, table } from './result.ts'
+import { acquirerAccount } from './settlements.ts'
+
+const NUMBER_RULE = 'must be the number of a bank statement, as listed by ops statements list'
+const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
+
+const NO_PAYOUT = 'the merchants of this bank statement have no payout with this reference'
+const SEE_PAYOUTS = 'see ops reconcile payouts'
+
+export const statementCommands = [
+  changingCommand('statements import', 'Import a bank statement', {
+    usage: `FILE|- --layout LAYOUT --mid MID … (${DAYS_USAGE}) [--opening RUPEES] [--closing RUPEES] [--acquirer ACQUIRER[:ACCOUNT]] [--dry-run]`,
+    note: 'The days are those for which the statement was requested from the bank.',
+    schema: z
+      .object({
+        file: FILE,
+        layout: identifier,
+        mid: z.array(identifier, errorText('must be given for every merchant with payouts to the bank account')),
+        ...DAYS,
+        opening: totalText.optional(),
+        closing: totalText.optional(),
+        acquirer: acquirerAccount.optional(),
+        dryRun: z.literal(true).optional(),
+      })
+      .superRefine(inOrder)
+      .refine(...requireDays),
+    argument: 'file',
+    console: 'act',
+    async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
+      const { change, db, now, person, terminal } = context
+      const days = daysOf(typed) as Days
+      if (nextDay(startOfDay(days.to)) > now) {
+        const yesterday = addDays(toIstDay(now), -1)
+        throw new CommandError(`a bank statement must end before today: --to must be ${yesterday} or earlier`)
+      }
+      const layout = await findLayout(db, layoutName, 'bank statements')
+      for (const mid of mids) await requireMerchant(db, mid)
+      const warnings: string[] = []
+      const importing = {
+        ...{ ...days, now, person, layout, account, opening, closing },
+        mids: [...new Set(mids)].sort(),
+        onWarning: (warning: string) => warnings.push(warning),
+      }
+      return readFile(file, terminal, (csv, progress, name) =>
+        change(async (client) => {
+          const bankDays = createBankDays(await holidaysOf(client, now))
+          const reading = { file: name, bankDays, onProgress: progress('line') }
+          const imported = await importStatement(client, csv, { ...importing, ...reading })
+          warnings.push(...judge(imported, importing))
+          const { proved: _, moved: __, ...created } = imported
+          return { data: importedData(imported, warnings), created, warnings }
+        }),
+      )
+    },
+  }),
+
+  command('statements list', 'List bank statements and the days they cover', {
+    console: 'read',
+    async run(_, { db }) {
+      return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
+        empty: 'No bank statements.',
+        changes: ({ importId }) => [{ statement: String(importId) }],
+        json: ({ importId, ...one }) => ({ statement: importId, ...one }),
+        cells: ({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
+          ...one,
+          statement: importId,
+          covers: coversTo && `${coversFrom} to ${coversTo}`,
+          undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
+        }),
+      })
+    },
+  }),
+
+  atomicCommand('statements match', 'Match a credit with a payout', {
+    usage: '(--payout REFERENCE | --none) --statement N --line N --reason TEXT [--force] [--dry-run]',
+    schema: z
+      .object({
+        payout: pastedReference.optional(),
+        none: z.literal(true).optional(),
+        statement: statementNumber,
+        line: matching(/^[1-9][0-9]{0,8}$/, 'must be a line number of the bank statement').transform(Number),
+        reason: text(255),
+        force: z.literal(true).optional(),
+        dryRun: z.literal(true).optional(),
+      })
+      .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give either --payout or --none'),
+    console: 'act',
+    async run({ payout, statement, line, force }, { client, now }) {
+      const place = { importId: statement, line }
+      const credit = await lockCredit(client, place)
+      if (credit === undefined)
+        throw new CommandError(`line ${line} of bank statement ${statement} is not a stored credit: ${SEE_PAYOUTS}`)
+      const shown = `line ${line} of bank statement ${statement} (${describe(credit)})`
+      const created = { payout: payout ?? null, statement, line }
+      const json = { ...created, ...toShown(credit) }
+      if (payout === undefined) {
+        if (credit.matchedPayout === null)
+          throw new CommandError(`${shown} is not matched with a payout: ${SEE_PAYOUTS}`)
+        await setMatch(client, place, null)
+        return { data: document(json, `Match of ${shown} with payout ${credit.matchedPayout} removed.`), created }
+      }
+      const found = await findPayout(await snapshotOf(client, now), credit, payout)
+      if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
+      const { expected } = found
+      const doubts = [
+        ...(expected === credit.amount ? [] : [`the payout is ${toIndianRupees(expected)}`]),
+        ...found.others.map((other) => `the line names payout ${other}, or is matched with it`),
+      ]
+      if (doubts.length > 0 && force === undefined)
+        throw new CommandError(
+          `${shown} does not fit payout ${payout}: ${doubts.join(', ')}; check both, or add --force`,
+        )
+      await setMatch(client, place, payout)
+      const message = `Matched ${shown} with payout ${payout} of ${toIndianRupees(expected)}.`
+      return { data: document({ ...json, expected: new Money(expected) }, message), created }
+    },
+  }),
+
+  atomicCommand('statements undo', 'Undo the import of a bank statement', {
+    usage: '--statement N [--dry-run]',
+    schema: z.object({ statement: statementNumber, dryRun: z.literal(true).optional() }),
+    console: 'act',
+    async run({ statement }, { client, now, person }) {
+      const removed = await undoStatement(client, statement, { now, person })
+      if (removed === undefined)
+        throw new CommandError(`bank statement ${statement} does not exist or was undone: see ops statements list`)
+      const message = `Bank statement ${statement} undone: ${counted(removed, 'line')} removed.`
+      return { data: document({ statement, removed }, message), created: { removed } }
+    },
+  }),
+]
+
+/**
+ * Returns the result of an import. Its text is `Bank statement 1 covers ….`, followed by `3 lines: 2 credits, ₹540.28;
+ * 1 debit, ₹5,000.00; closing balance ₹5,540.28`.
+ */
+function importedData({ proved, moved, ...created }: ImportedStatement, warnings: readonly string[]): RecordData {
+  const { credits, credited, debits, debited } = moved
+  const lines = credits + debits
+  const closing = rupees(proved?.closing ?? null)
+  const parts = [
+    `${counted(credits, 'credit')}, ${toIndianRupees(credited)}`,
+    `${counted(debits, 'debit')}, ${toIndianRupees(debited)}`,
+    ...(closing === null ? [] : [`closing balance ${toIndianRupees(closing.paise)}`]),
+  ]
+  const covers = created.coversTo === null ? 'no day' : `${created.coversFrom} to ${created.coversTo}`
+  return document(
+    {
+      ...{ ...created, lines, credits, credited: new Money(credited) },
+      debits,
+      debited: new Money(debited),
+      closing,
+      warnings,
+    },
+    `Bank statement ${created.statement} covers ${covers}.\n${counted(lines, 'line')}: ${parts.join('; ')}`,
+  )
+}
+
+const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Money(amount), references })
+
+const describe = ({ day, amount, references }: Credit) =>
+  `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
+
+/**
+ * Returns warnings about a bank statement. Throws if one of its balances differs from the balance that the operator
+ * expects.
+ */
+function judge(
+  { proved, coversFrom }: ImportedStatement,
+  { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },
+): string[] {
+  for (const side of ['opening', 'closing'] as const) {
+    const [given, found] = [seen[side], proved?.[side]]
+    if (given === undefined || given === found) continue
+    const name = side === 'opening' ? 'the balance before the oldest line' : 'the newest balance'
+    const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(found)}`
+    throw new CommandError(
+      `nothing was imported: the file has ${has}, not ${toIndianRupees(given)}; correct --${side}, or download the file from the bank again`,
+    )
+  }
+  if (proved === undefined) return ['the file has no balances, so missing lines cannot be detected']
+  const doubts = [
+    coversFrom !== from &&
+      `the file may begin too late: to cover the days before ${coversFrom}, add --opening with the balance before them`,
+    seen.closing === undefined &&
+      `the file may end too early: to cover all days until ${to}, add --closing with the balance after them`,
+  ]
+  return doubts.filter((doubt) => doubt !== false)
+}

@@ -1,0 +1,255 @@
+import { randomBytes } from 'node:crypto'
+import * as z from 'zod'
+import type { DatabaseConfig } from '../../config.ts'
+import { isOrderId } from '../../gateway/payments/intent.ts'
+import {
+  createEndpoints,
+  type DeliveryName,
+  type DeliveryRecord,
+  type EndpointRecord,
+} from '../../gateway/webhooks/endpoints.ts'
+import { watchOpenOrders } from '../../gateway/webhooks/expiries.ts'
+import { isAccepted, toRequest } from '../../gateway/webhooks/message.ts'
+import { pruneDeliveries } from '../../gateway/webhooks/prune-deliveries.ts'
+import { newSigningSecret } from '../../gateway/webhooks/signature.ts'
+import { LIMITS } from '../../limits.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { contextOf, decryptAll, encryptSecret } from '../../platform/encryption.ts'
+import { errorText, identifier, matching, text } from '../../platform/fields.ts'
+import { counted } from '../../platform/money.ts'
+import { createOutboundClient, urlError } from '../../platform/outbound/http-client.ts'
+import { momentText, toIstTime } from '../../platform/time.ts'
+import { withProgress } from '../terminal/print.ts'
+import { atomicCommand, changingCommand, command } from './command.ts'
+import { requireKeys } from './encryption-keys.ts'
+import { CommandError } from './errors.ts'
+import { document, record, table } from './result.ts'
+
+const HOUR_MS = 60 * 60_000
+/** Period in which both secrets sign webhooks, because a merchant may not update all its servers at the same time. */
+const ROTATION_MS = 24 * HOUR_MS
+const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
+/** A merchant may request a redelivery of the events of a month. */
+const LEAST_STORED_DAYS = 31
+const STORED_RULE = `must be a whole number of days, ${LEAST_STORED_DAYS} to 36500`
+const URL_RULE = 'must be a URL of at most 2048 characters'
+const HTTPS_RULE = '--url must be an https URL: http is accepted only for addresses in WEBHOOK_ALLOWED_NETWORKS'
+
+const url = z
+  .string(errorText(URL_RULE))
+  .max(2_048, URL_RULE)
+  .superRefine((address, context) => {
+    const error = urlError(address)
+    if (error) context.addIssue(error)
+  })
+
+const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook endpoint, ep_…')
+
+const DELIVERY_RULE = 'must be the id of a delivery, as listed by ops webhooks deliveries'
+const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
+  const [endpointId = '', orderId = '', sequence = '', ...rest] = id.split('.')
+  if (rest.length === 0 && isOrderId(orderId) && /^[1-9]\d{0,3}$/.test(sequence)) {
+    return { endpointId, orderId, sequence: Number(sequence) }
+  }
+  context.addIssue(DELIVERY_RULE)
+  return z.NEVER
+})
+/** Pause between two transactions of 1,000 deliveries, so that creates beside the command wait little longer. */
+const PRUNE_PAUSE_MS = 50
+
+export const webhookCommands = [
+  atomicCommand('webhooks add', 'Add a webhook endpoint for a merchant', {
+    usage: '--mid MID --url URL [--label TEXT]',
+    schema: z.object({ mid: identifier, url, label: text(100).optional() }),
+    // The audit omits query and fragment, because they may contain a password of the merchant.
+    audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
+    async run({ mid, url, label }, { config, client, now }) {
+      const { allowedNetworks } = config.webhooks
+      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(HTTPS_RULE)
+      const endpointId = `ep_${randomBytes(8).toString('hex')}`
+      const { secret, encrypted } = newSecret({ mid, endpointId }, config)
+      const endpoints = createEndpoints(client)
+      if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+        throw new CommandError(
+          `merchant ${mid} already has ${LIMITS.webhooks.ofMerchant} webhook endpoints, the maximum: disable one first`,
+        )
+      }
+      const added = await endpoints.add({ mid, endpointId, url, label, secret: encrypted }, now)
+      if (!added) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
+      await watchOpenOrders(client, mid, now)
+      const data = shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
+      return { data, created: { endpoint: endpointId } }
+    },
+  }),
+
+  command('webhooks list', 'List webhook endpoints and their backlog', {
+    usage: '[--mid MID]',
+    schema: z.object({ mid: identifier.optional() }),
+    console: 'read',
+    async run({ mid }, { db, now }) {
+      const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
+      const columns = 'id, mid, url, label, state, failingSince, waiting, behindSeconds, createdAt'
+      return table(columns, endpoints, {
+        empty: 'No webhook endpoints.',
+        links: ({ mid }) => ({ failingSince: { name: 'webhooks deliveries', flags: { mid, failed: 'on' } } }),
+      })
+    },
+  }),
+
+  ...(['disable', 'enable'] as const).map((verb) =>
+    atomicCommand(`webhooks ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} deliveries to a webhook endpoint`, {
+      usage: '--endpoint ID',
+      schema: z.object({ endpoint }),
+      async run({ endpoint }, { client, now }) {
+        const { mid } = await known(endpoint, client)
+        await createEndpoints(client)[verb](endpoint, now)
+        if (verb === 'enable') await watchOpenOrders(client, mid, now)
+        return record(toShown(await known(endpoint, client), now))
+      },
+    }),
+  ),
+
+  atomicCommand('webhooks rotate-secret', 'Replace an endpoint’s signing secret', {
+    usage: '--endpoint ID',
+    note: 'For 24 hours, both the old and the new secret sign events.',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { config, client, now }) {
+      const { mid, endpointId, url, label } = await known(endpoint, client)
+      const { secret, encrypted } = newSecret({ mid, endpointId }, config)
+      await createEndpoints(client).rotateSecret({ mid, endpointId }, encrypted, new Date(now.getTime() + ROTATION_MS))
+      return shownOnce({ id: endpointId, mid, url, label, secret })
+    },
+  }),
+
+  command('webhooks ping', 'Send a test event to a webhook endpoint', {
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { config, db, now }) {
+      const { mid, endpointId, url } = await known(endpoint, db)
+      const { allowedNetworks } = config.webhooks
+      const encrypted = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
+      const secrets = decryptAll(requireKeys(config), encrypted, contextOf({ mid, endpointId }))
+      const id = `msg_ping_${randomBytes(8).toString('hex')}`
+      const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
+      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
+      const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
+      const outcome = 'failure' in result ? result.failure : String(result.status)
+      if ('failure' in result || !isAccepted(result.status)) {
+        throw new CommandError(`${url} did not accept the event: ${outcome}${result.text && `: ${result.text}`}`)
+      }
+      return document({ id: endpointId, outcome, answer: result.text }, `${url} accepted the event: ${outcome}`)
+    },
+  }),
+
+  command('webhooks deliveries', 'List webhook deliveries to a merchant', {
+    usage: '--mid MID [--failed] [--since TIME]',
+    note: 'Without --since, the list covers the last 24 hours.',
+    schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
+    console: 'read',
+    async run({ mid, failed, since }, { db, now }) {
+      const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
+      const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
+      const empty = `No ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}.`
+      const columns = 'id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer'
+      return table(columns, deliveries, { empty, changes: ({ id }) => [{ delivery: id }] })
+    },
+  }),
+
+  atomicCommand('webhooks resend', 'Redeliver webhook events', {
+    usage: '(--delivery ID | --mid MID --since TIME [--until TIME])',
+    note: 'With --mid, every event of the period is sent again, delivered ones included; return-URL callbacks only if undelivered.',
+    schema: z
+      .object({
+        delivery: delivery.optional(),
+        mid: identifier.optional(),
+        since: momentText.optional(),
+        until: momentText.optional(),
+      })
+      .refine(
+        ({ delivery, mid, since, until }) =>
+          delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
+        'give either --delivery, or --mid and --since',
+      ),
+    console: 'act',
+    async run({ delivery, mid = '', since, until }, { client, now }) {
+      const endpoints = createEndpoints(client)
+      const resent = delivery
+        ? Number(await endpoints.resend(delivery, now))
+        : await endpoints.resendAll(mid, since as Date, until ?? now, now)
+      if (delivery && resent === 0)
+        throw new CommandError((await endpoints.lacksDelivery(delivery)) ? NOT_STORED : NOT_RESENT)
+      return document({ resent }, `${counted(resent, 'delivery', 'deliveries')} scheduled for redelivery.`)
+    },
+  }),
+
+  changingCommand('webhooks prune', 'Delete old webhook deliveries', {
+    usage: '--older-than-days N',
+    note: 'Deletes deliveries that succeeded or were abandoned, except for payment.expired. A deleted event cannot be sent again.',
+    schema: z.object({
+      olderThanDays: matching(/^\d{1,5}$/, STORED_RULE)
+        .transform(Number)
+        .refine((days) => days >= LEAST_STORED_DAYS && days <= 36_500, STORED_RULE),
+    }),
+    async run({ olderThanDays }, { db, now, sleep, terminal }) {
+      const before = new Date(now.getTime() - olderThanDays * 24 * HOUR_MS)
+      const pruned = await withProgress(terminal, (progress) => {
+        const show = progress('delivery deleted', 'deliveries deleted')
+        return pruneDeliveries(db, before, (pruned) => {
+          show?.(pruned)
+          return sleep(PRUNE_PAUSE_MS)
+        })
+      })
+      const message = `${counted(pruned, 'delivery', 'deliveries')} deleted.`
+      return { data: document({ pruned }, message), created: { pruned } }
+    },
+  }),
+]
+
+const NOT_RESENT = 'the delivery does not exist, or its endpoint is disabled: see ops webhooks deliveries'
+const NOT_STORED =
+  'the delivery is not stored: ops webhooks prune has deleted it, or the endpoint was disabled or did not exist at the ' +
+  'time of the event. Ask the merchant to check the payment status'
+
+/** Creates a signing secret and returns it in plain text for the merchant and encrypted for the database. */
+function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
+  const secret = newSigningSecret()
+  return { secret, encrypted: encryptSecret(requireKeys(config), secret, contextOf(endpoint)) }
+}
+
+async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {
+  const [found] = await createEndpoints(db).list({ endpointId })
+  if (!found) throw new CommandError(`webhook endpoint ${endpointId} does not exist: see ops webhooks list`)
+  return found
+}
+
+const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }) =>
+  record(endpoint, 'Give the secret to the merchant now. It is not shown again.')
+
+function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: EndpointRecord, now: Date) {
+  const { mid, url, label, createdAt, disabledAt, waiting } = endpoint
+  const state = disabledReason ? `off: ${disabledReason}` : failingSince ? 'failing' : 'on'
+  const behindMs = dueSince ? now.getTime() - dueSince.getTime() : 0
+  const behindSeconds = Math.max(0, Math.round(behindMs / 1000))
+  return { id: endpointId, mid, url, label, state, waiting, behindSeconds, failingSince, disabledAt, createdAt }
+}
+
+function describeDelivery({ endpointId, orderId, sequence, merchantOrderId, ...delivery }: DeliveryRecord) {
+  const { mid, type, occurredAt, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer: response } = delivery
+  const state = deliveredAt ? 'delivered' : dueAt ? 'waiting' : 'given up'
+  const id = `${endpointId}.${orderId}.${sequence}`
+  const order = { mid, orderId, order_id: merchantOrderId }
+  return {
+    id,
+    ...order,
+    sequence,
+    type,
+    occurredAt,
+    state,
+    attempts,
+    dueAt,
+    deliveredAt,
+    attemptedAt,
+    outcome,
+    answer: response,
+  }
+}
