@@ -5,7 +5,7 @@ import type { Refund } from '../../src/gateway/refunds/refund.ts'
 import { listRefunds } from '../../src/gateway/refunds/store.ts'
 import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import type { AuditEntry } from '../../src/platform/audit.ts'
-import { toIstDay } from '../../src/platform/time.ts'
+import { toIstDay, toIstText } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
@@ -276,14 +276,14 @@ describe('the audit', () => {
     it('the audit stores no outcome for a multi-step command that was interrupted after the first change', async () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
-      const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']
-      const { code } = await whileRejected('insert on audit_outcomes', `'no room'`, () => ops(confirm))
+      const report = `order_id,status,utr,amount,paid_at\n${orderId},SUCCESS,${newUtr()},200.00,${toIstText(new Date())}\n`
+      const command = ['payments', 'import', '-', '--acquirer', 'direct']
+      const { code } = await whileRejected('insert on audit_outcomes', `'no room'`, () => ops(command, report))
       expect(code).toBe(1)
       const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
       expect(rows).toEqual([{ status: 'SUCCESS' }])
-      expect(await json(['audit', '--mid', merchant.mid])).toEqual([
-        expect.objectContaining({ command: 'payments confirm', outcome: null, detail: null }),
-      ])
+      const entries = await json(['audit'])
+      expect(entries.at(-1)).toMatchObject({ command: 'payments import', outcome: null, detail: null })
     })
 
     it('the audit stores the database’s time, not the time of the operator’s machine', async () => {

@@ -328,12 +328,14 @@ describe('keys', () => {
     const { pid } = await json('partners', 'add', '--pid', unique('P'), '--name', 'Acme')
     expect((await json('keys', 'create', '--pid', pid)).rights).toEqual(['list'])
     expect((await json('keys', 'create', '--pid', pid, '--rights', 'list')).rights).toEqual(['list'])
-    for (const flags of [['--may-refund'], ['--rights', 'list,status'], ['--rights', 'refund']]) {
+    const rule = 'the key of a partner has only the right list: omit --rights'
+    for (const [flags, error] of [
+      [['--may-refund'], '--may-refund cannot be combined with --pid'],
+      [['--rights', 'list,status'], rule],
+      [['--rights', 'refund'], rule],
+    ] as const) {
       const { code, stderr } = await ops('keys', 'create', '--pid', pid, ...flags)
-      expect([code, stderr.split('\n')[0]]).toEqual([
-        2,
-        'ops: the key of a partner has only the right list: omit --rights and --may-refund',
-      ])
+      expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${error}`])
     }
   })
 
@@ -444,7 +446,8 @@ describe('keys', () => {
       { publicKey: key.publicKey, mid: null, pid: null, operator, revokedAt: expect.any(String) },
       { publicKey: rotated.publicKey, revokedAt: null },
     ])
-    const rule = /^ops: the key of an operator needs --rights read or --rights read,act, without --may-refund\n/
+    const rule =
+      /^ops: (the key of an operator needs --rights read or --rights read,act|--may-refund cannot be combined with --operator)\n/
     for (const flags of [[], ['--rights', 'act'], ['--rights', 'read,list'], ['--rights', 'read', '--may-refund']]) {
       expect(await ops(...create, ...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(rule) })
     }

@@ -260,7 +260,7 @@ describe('payments forget-customers', () => {
       expect(await isKnown()).toBe(true)
       await create(await newMerchant(service.db), 40 * DAY_MS)
       expect((await ops('--older-than-days', '39')).stderr).toMatch(
-        /warning: .*\n.*erase the customer data of 1 intent …\n.*add --yes/,
+        /warning: .*\n.*erase the customer data of 1 intent: add --yes/,
       )
       expect(await forget(39)).toEqual({ forgotten: 1 })
     })

@@ -101,9 +101,9 @@ describe('payments resolve', () => {
   it.each([
     [resolve('17', 'x'), '--exception must be the id of an exception, 12 hex digits'],
     [['resolve', '--exception', '0123456789ab'], '--reason is required'],
-    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give either --exception, or --all with filters'],
-    [resolve('0123456789ab', 'x', '--all'), 'give either --exception, or --all with filters'],
-    [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give either --exception, or --all with filters'],
+    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give either --exception or --all'],
+    [resolve('0123456789ab', 'x', '--all'), 'give either --exception or --all'],
+    [resolve('0123456789ab', 'x', '--mid', 'M1'), '--mid cannot be combined with --exception'],
     [['exceptions', '--from', '2026-04-02', '--to', '2026-04-01'], '--from must not be after --to'],
     [['exceptions', '--from', '2026-04-02', '--month', '2026-04'], 'give either --month, or --from and --to'],
     [['exceptions', '--month', '2026-13'], '--month must be a month such as 2026-11'],

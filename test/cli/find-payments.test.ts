@@ -311,10 +311,10 @@ describe('payments find', () => {
   })
 
   const ONE_OF =
-    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund and --exception, or --amount and --on'
+    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund, --exception, or --amount and --on'
   it.each([
-    [['--utr', 'A', '--amount', '200'], ONE_OF],
-    [['--order-id', '0'.repeat(32), '--on', '2026-02-01'], ONE_OF],
+    [['--utr', 'A', '--amount', '200'], '--amount cannot be combined with --utr'],
+    [['--order-id', '0'.repeat(32), '--on', '2026-02-01'], '--on cannot be combined with --order-id'],
     [['--utr', 'A', '--order-id', '0'.repeat(32)], ONE_OF],
     [
       ['--amount', '200', '--on', '2026-02-30'],

@@ -2,9 +2,9 @@ import { text as readAll } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
 import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
-import { todayCommands } from '../../src/operator/commands/today.ts'
+import { showToday } from '../../src/operator/commands/today.ts'
 import { writeJson } from '../../src/operator/terminal/json.ts'
-import { type Result, toOutput } from '../../src/operator/terminal/print.ts'
+import { parseArguments } from '../../src/operator/terminal/parse.ts'
 import { writeText } from '../../src/operator/terminal/text.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { newOperatorKey } from '../support/console.ts'
@@ -41,7 +41,6 @@ const report = async (orderId: string, changes: Parameters<typeof notification>[
 
 /** Runs `ops today` with `args` at the time of the service’s clock. */
 async function run(args: string[], db: unknown = service.db) {
-  const [command] = todayCommands
   const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
   const asJson = args.includes('--json')
   const clocks = {
@@ -49,9 +48,23 @@ async function run(args: string[], db: unknown = service.db) {
     sleep: async () => undefined,
     databaseTime: async () => service.clock.now(),
   }
-  const given = { ...clocks, person: 'asha', asJson, terminal: process }
-  const context = { config, db: db as never, auditId: 'unused', ...given }
-  const { data = '' } = toOutput((await command?.prepare(args).run(context)) as Result)
+  const unused = {
+    auditId: 'unused',
+    open: expect.unreachable,
+    note: () => undefined,
+    isTerminal: false,
+    ask: async () => undefined,
+    stopSignal: expect.unreachable,
+  }
+  const context = {
+    config,
+    db: db as never,
+    ...clocks,
+    person: 'asha',
+    ...unused,
+    withProgress: () => expect.unreachable(),
+  }
+  const { data = '' } = await showToday.prepare(parseArguments(showToday, args).values).run(context)
   return asJson ? JSON.parse(await readAll(writeJson(data))) : readAll(writeText(data))
 }
 

@@ -100,7 +100,7 @@ describe('a refund in the console', () => {
     const fields = { ...form.fields, amount: '999.50', note: 'Sold out' }
     const confirmation = await site.post('/refunds-create', fields, key)
     expect(textOf(confirmation.body)).toMatch(
-      /₹999\.50 order ID .* note Sold out .* Refund ₹999\.50 .* refundable ₹999\.50 /,
+      /₹999\.50 order ID .* Reason of the refund Sold out .* refunds open ₹500\.50 left after this refund ₹0\.00 .* Refund ₹999\.50 /,
     )
     const done = await site.post('/refunds-create', confirmation.fields, key)
     expect([done.status, done.headers.location]).toEqual([303, orderPage(orderId)])
@@ -126,7 +126,7 @@ describe('a refund in the console', () => {
     })
   })
 
-  it('a refund without an amount is the amount that the operator confirmed, even if more can be refunded by then', async () => {
+  it('a refund that another operator has changed by then is not made before the operator confirms the new figures', async () => {
     const { orderId } = await paidOrder()
     const { refundId } = await json(
       'refunds',
@@ -142,32 +142,52 @@ describe('a refund in the console', () => {
     const confirmation = await site.post('/refunds-create', fields, key)
     expect(textOf(confirmation.body)).toMatch(/₹999\.50 .* Refund ₹999\.50 /)
     await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
-    expect((await site.post('/refunds-create', confirmation.fields, key)).status).toBe(303)
+    const changed = await site.post('/refunds-create', confirmation.fields, key)
+    expect(changed.status).toBe(409)
+    expect(textOf(changed.body)).toMatch(
+      /figures have changed.* ₹1,500\.00 .* refunds open ₹0\.00 .* Refund ₹1,500\.00 /,
+    )
+    const { refunds: before } = await json('payments', 'show', '--order-id', orderId)
+    expect(before).toHaveLength(1)
+    expect((await json('audit')).at(-1)).toMatchObject({ command: 'refunds create', outcome: 'failed' })
+    expect((await site.post('/refunds-create', changed.fields, key)).status).toBe(303)
     const { refunds } = await json('payments', 'show', '--order-id', orderId)
-    expect(refunds[1]).toMatchObject({ amount: 999.5 })
+    expect(refunds[1]).toMatchObject({ amount: 1500 })
   })
 
   it('the console rejects a refund with the error of the command, and stores the error in the audit', async () => {
     const { orderId } = await paidOrder()
-    const fields = { 'order-id': orderId, amount: '1500.01', note: 'Sold out' }
+    const fields = { 'order-id': orderId, amount: '1000', note: 'Sold out' }
+    const tooMuch = await site.post('/refunds-create', { ...fields, amount: '1500.01' }, key)
+    expect([tooMuch.status, textOf(tooMuch.body)]).toEqual([
+      400,
+      expect.stringContaining('exceeds the unrefunded rest'),
+    ])
     const { fields: signed } = await site.post('/refunds-create', fields, key)
-    const { status, body } = await site.post('/refunds-create', signed, key)
+    await json('refunds', 'create', '--order-id', orderId, '--amount', '500.50', '--note', 'One cup')
+    const { status, body, fields: form } = await site.post('/refunds-create', signed, key)
     expect([status, textOf(body)]).toEqual([400, expect.stringContaining('exceeds the unrefunded rest')])
+    // The form of the change comes again, filled in.
+    expect(form['order-id']).toBe(orderId)
+    expect(body).toContain('name="amount" value="1000"')
     expect((await json('audit')).at(-1)).toMatchObject({ command: 'refunds create', outcome: 'failed' })
     const invalid = await site.post('/refunds-create', { ...fields, amount: 'ten' }, key)
-    expect([invalid.status, textOf(invalid.body)]).toEqual([400, expect.stringContaining('“Amount in rupees” must be')])
+    expect([invalid.status, textOf(invalid.body)]).toEqual([400, expect.stringContaining('“Amount” must be')])
   })
 
   it('a double payment is refunded from its row on the page of the order', async () => {
     const { orderId } = await paidOrder()
     await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))
     const order = await site.get(`/${orderPage(orderId)}`, key)
-    expect(textOf(order.body)).toMatch(/double payment of ₹1,500\.00 .* refund the second payment.* Refund ₹1,500\.00 /)
+    expect(textOf(order.body)).toMatch(/double payment of ₹1,500\.00 .* refund the second payment.* Refund… Resolve… /)
+    // The change of the exception precedes those of the order.
+    const [, first] = /<p class="actions"><a class="button" href="(refunds-create\?exception)/.exec(order.body) ?? []
+    expect(first).toBeDefined()
     const form = await site.get(`/${changeOf(order.body, 'refunds-create?exception')}`, key)
     // The whole exception is refunded, so the form has no amount.
     expect(form.body).not.toContain('name="amount"')
     const { body, fields } = await site.post('/refunds-create', form.fields, key)
-    expect(textOf(body)).toMatch(/₹1,500\.00 .* Refund ₹1,500\.00 Cancel .* kind double payment/)
+    expect(textOf(body)).toMatch(/₹1,500\.00 .* Refund ₹1,500\.00 Cancel /)
     expect((await site.post('/refunds-create', fields, key)).headers.location).toBe(orderPage(orderId))
     expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
   })

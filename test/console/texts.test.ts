@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { withLinks } from '../../src/operator/console/command-links.ts'
 import type { OperatorView } from '../../src/operator/console/view.ts'
+import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
 import { createOrder } from '../support/orders.ts'
@@ -62,15 +63,15 @@ describe('texts of the console', () => {
     const after = await site.get(`/${order}`, key)
     expect(after.body).toMatch(/then run <a href="refunds-done\?refund=[0-9a-f]{32}&#38;back=[^"]+">Mark as done<\/a>/)
     const unknown = await site.get(`/payments-list?mid=unknown${mid}`, key)
-    expect(unknown.body).toContain('does not exist: see <a href="merchants-list?">Merchants</a>')
+    expect(unknown.body).toContain('does not exist: see <a href="merchants-list">Merchants</a>')
   })
 
   it.each<[string, string]>([
     ['see ops reconcile payouts --open', 'see <a href="reconcile-payouts?open=on">Payouts</a>'],
-    ['run ops reconcile for its day', 'run <a href="reconcile?">Reconciliation</a> for its day'],
+    ['run ops reconcile for its day', 'run <a href="reconcile">Reconciliation</a> for its day'],
     [
       "run ops payments resolve --exception ID --reason 'returned, RRN …'.",
-      'run <a href="payments-resolve?">Resolve</a>.',
+      'run <a href="payments-resolve?back=today">Resolve</a>.',
     ],
     [
       '(ops reconcile --from 2026-04-01 --to 2026-04-02)',
@@ -79,7 +80,8 @@ describe('texts of the console', () => {
     ['see ops accounts list', 'see ops accounts list'],
     ['5 drops in <Delhi>', '5 drops in &#60;Delhi&#62;'],
   ])('the text %j links the page of the command', (text, expected) => {
-    const commands = ['reconcile', 'reconcile payouts', 'payments resolve'].map((name) => ({ name }))
-    expect(withLinks(text, { commands } as unknown as OperatorView).toString()).toBe(expected)
+    const names = ['reconcile', 'reconcile payouts', 'payments resolve']
+    const groups = { All: COMMANDS.filter(({ name }) => names.includes(name)) }
+    expect(withLinks(text, { groups, here: 'today' } as unknown as OperatorView).toString()).toBe(expected)
   })
 })

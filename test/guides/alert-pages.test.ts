@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
-import { labelsOf, pageName } from '../../src/operator/console/view.ts'
+import { flagsIn } from '../../src/operator/commands/field.ts'
+import { pageName } from '../../src/operator/console/view.ts'
 import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
 import { type Key, startService } from '../support/service.ts'
@@ -63,9 +64,11 @@ describe('every alert has a page', () => {
     const links = [...chapterText(`alerts/${name}`).matchAll(CONSOLE_LINK)]
     expect(links).toHaveLength(1)
     const [[, label, page = '', flag] = []] = links
-    const command = COMMANDS.find((one) => one.console === 'read' && pageName(one.name) === page)
-    expect(command && labelsOf(command.name).label).toBe(label)
-    expect(command?.flags).toEqual(expect.arrayContaining(flag === undefined ? [] : [flag]))
+    const command = COMMANDS.find((one) => !one.changes && pageName(one) === page)
+    expect(command?.title).toBe(label)
+    expect(Object.keys(flagsIn(command?.fields ?? {}))).toEqual(
+      expect.arrayContaining(flag === undefined ? [] : [flag]),
+    )
     expect((await site.get(`/${page}${flag ? `?${flag}=on` : ''}`, key)).status).toBe(200)
   })
 

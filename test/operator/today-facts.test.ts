@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { Money } from '../../src/operator/commands/result.ts'
+import { valuesOf } from '../../src/operator/console/view.ts'
 import type { Today } from '../../src/operator/support/today.ts'
 import { type Fact, factsOf, SEVERITIES } from '../../src/operator/support/today-facts.ts'
 import { COMMANDS } from '../../src/operator/terminal/main.ts'
@@ -111,10 +112,7 @@ it.each([...new Set(ALL.flatMap(({ chapter = [] }) => chapter))])(
 it('ops has each command that a line names, with its flags', () => {
   for (const { command } of ALL) {
     if (command === undefined) continue
-    const { switches, prepare } = COMMANDS.find(({ name }) => name === command.name) ?? expect.fail(command.name)
-    const args = Object.entries(command.flags).map(([flag, value]) =>
-      switches.includes(flag) ? `--${flag}` : `--${flag}=${value}`,
-    )
-    expect(() => prepare(args)).not.toThrow()
+    const found = COMMANDS.find(({ name }) => name === command.name) ?? expect.fail(command.name)
+    expect(() => found.prepare(valuesOf(found, command.flags))).not.toThrow()
   }
 })

@@ -1,11 +1,11 @@
-import { PassThrough, Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { readDatabaseConfig } from '../../src/config.ts'
 import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { GROUPS } from '../../src/operator/commands/catalog.ts'
+import type { Command } from '../../src/operator/commands/command.ts'
 import { createConsole } from '../../src/operator/console/app.ts'
 import { type ConsoleRight, createOperatorKeys } from '../../src/operator/console/operator-keys.ts'
-import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { stopAtEnd } from './at-end.ts'
 import { basic, type Key } from './tenants.ts'
@@ -33,11 +33,11 @@ export async function createTestConsole(
   now: () => Date = () => new Date(),
   settings: Record<string, string> = {},
   limits = LIMITS,
+  groups: Readonly<Record<string, readonly Command[]>> = GROUPS,
 ): Promise<TestConsole> {
   const config = readDatabaseConfig({ DATABASE_URL: databaseUrl, ...settings })
-  const terminal = { stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() }
-  const context = { config, db, sleep: async () => undefined, databaseTime: async () => now(), terminal }
-  const app = await createConsole({ commands: COMMANDS, context, now, limits })
+  const context = { config, db, sleep: async () => undefined, databaseTime: async () => now(), note: () => undefined }
+  const app = await createConsole({ groups, context, now, limits })
   stopAtEnd(() => app.close())
   async function send(
     method: 'GET' | 'POST',

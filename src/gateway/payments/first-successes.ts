@@ -1,6 +1,6 @@
 import { isDistributed } from '../../platform/db/distribution.ts'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE } from '../../platform/db/outage.ts'
-import type { Database } from '../../platform/db/pool.ts'
+import type { Transactional } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { judge, type PaymentReport, possibleTime } from './outcome.ts'
@@ -26,7 +26,7 @@ type FirstPayment = { order: FoundOrder; report: PaymentReport; paidAt: Date | u
  * for locked orders, so that no acquirer account delays another. `check` throws if the sender no longer waits. Distributed
  * tables store no batch, because an array cannot be joined with a distributed table.
  */
-export function createFirstSuccesses(db: Database) {
+export function createFirstSuccesses(db: Transactional) {
   let distributed: boolean | undefined
 
   async function storeBatch(batch: Notified[]): Promise<(FirstPayment | undefined)[]> {
@@ -74,7 +74,7 @@ const NO_PAYMENTS = { payments: [], isOfAnotherOrder: false, attemptKnown: false
 type FoundOrder = StoredIntent & { isReferenceUsed: boolean; version: string }
 
 /** Finds the order of each report by the report's place in the batch, which begins with 1. */
-async function findOrders(db: Database, batch: Notified[]): Promise<Map<number, FoundOrder>> {
+async function findOrders(db: Transactional, batch: Notified[]): Promise<Map<number, FoundOrder>> {
   const reports = batch.map(({ report }) => report)
   const { rows } = await db.query<FoundOrder & { place: number }>(
     FIND_ORDERS(
@@ -105,7 +105,7 @@ const FIND_ORDERS = prepared(
 )
 
 /** Stores the payments of orders that have not changed since they were judged, and returns the orderIds of these orders. */
-async function pay(db: Database, payments: FirstPayment[]): Promise<Set<string>> {
+async function pay(db: Transactional, payments: FirstPayment[]): Promise<Set<string>> {
   if (payments.length === 0) return new Set()
   const columns = [
     payments.map(({ order }) => order.mid),

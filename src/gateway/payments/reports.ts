@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { LIMITS, type Limits } from '../../limits.ts'
-import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { utrOfId } from '../../platform/fields.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
@@ -72,7 +72,7 @@ const UNREADABLE_BYTES = 2_048
  * intent.
  */
 export function createReports(
-  db: Database,
+  db: Transactional,
   listeners: Partial<Listeners> = {},
   limits: Limits['reports'] = LIMITS.reports,
 ) {

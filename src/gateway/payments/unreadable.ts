@@ -1,4 +1,4 @@
-import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
 import { saveException } from './exceptions.ts'
 import { abandonedUntil, OPEN_STATUSES } from './outcome.ts'
 import { FAILURE_REPORTED } from './reported-status.ts'
@@ -11,7 +11,7 @@ type Order = { mid: string; orderId: string }
  * exception is new.
  */
 export function saveUnreadable(
-  db: Database,
+  db: Transactional,
   { mid, orderId, isBesidePayment }: Order & { isBesidePayment: boolean },
   acquirerAccount: string,
   now: Date,

@@ -1,4 +1,4 @@
-import { type Database, inTransaction } from '../../platform/db/pool.ts'
+import { inTransaction, type Transactional } from '../../platform/db/pool.ts'
 import type { BoundedExceptions, SavedException } from '../payments/exceptions.ts'
 import { newId } from '../payments/intent.ts'
 import { findMerchant } from '../payments/reports.ts'
@@ -15,7 +15,7 @@ export const ABOVE = 'refunded above what was paid'
  * undefined if the payment was not reported yet, because the acquirer repeats the notification.
  */
 export async function storeAcquirerRefund(
-  { db, saveBounded }: { db: Database; saveBounded: BoundedExceptions },
+  { db, saveBounded }: { db: Transactional; saveBounded: BoundedExceptions },
   acquirer: string,
   { orderId = '', id = '', amount = 0, utr, payment, status }: RefundUpdate,
   now: Date,

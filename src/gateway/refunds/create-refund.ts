@@ -1,4 +1,4 @@
-import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
 import { newId } from '../payments/intent.ts'
 import type { Refund } from './refund.ts'
 import { findRefund } from './store.ts'
@@ -33,7 +33,7 @@ export type RefundResult =
  * pool.ts documents `claim` (type `Ending`).
  */
 export async function createRefund(
-  db: Database,
+  db: Transactional,
   request: RefundRequest,
   now: Date,
   claim?: () => void,

@@ -1,4 +1,4 @@
-import type { Database } from '../../platform/db/pool.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
@@ -122,7 +122,7 @@ export type PendingRefunds = ReturnType<typeof createPendingRefunds>
  * Schedules an unsure refund for sending, once an operator has found that the bank has not processed the refund.
  * Returns false for any other refund. The refund's exception stays open until the refund is final.
  */
-export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
+export async function retryRefund(db: Queryable, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(
     `update refunds r
         set sent_at = null, attempts = 0, reason = null, due_at = $3

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../../limits.ts'
-import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
@@ -40,7 +40,7 @@ const UNKNOWN_STATUS = 'Unknown refund state. If it persists, contact the acquir
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
 export function createRefundUpdates(
-  db: Database,
+  db: Transactional,
   { onException, log }: Partial<RefundListeners> = {},
   limits: Limits['reports'] = LIMITS.reports,
 ) {

@@ -1,4 +1,4 @@
-import { type Database, inTransaction } from '../../platform/db/pool.ts'
+import { inTransaction, type Transactional } from '../../platform/db/pool.ts'
 import type { Barrier } from '../payments/reports.ts'
 import { lockRefund, saveEvent } from './record-update.ts'
 import type { Refund, RefundName } from './refund.ts'
@@ -12,7 +12,7 @@ type RefundReturn = { reference: string; reason: string; returnedBy: string }
  * the refund. Changes nothing, and returns `isReturned` false, unless the refund is of `direct` and successful.
  */
 export function returnRefund(
-  db: Database,
+  db: Transactional,
   name: RefundName,
   { reference, reason, returnedBy }: RefundReturn,
   { now, barrier }: { now: () => Date; barrier: Barrier },

@@ -8,31 +8,40 @@ import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
 import { decryptSecret, EncryptionError, encryptSecret } from '../../platform/encryption.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
-import { FILE, readText } from '../terminal/file.ts'
 import { reachAccounts } from './acquirer-calls.ts'
-import { atomicCommand, changingCommand, command } from './command.ts'
+import { change, changeInSteps, read } from './command.ts'
 import { requireKeys } from './encryption-keys.ts'
 import { CommandError } from './errors.ts'
+import { flag, oneOf, toggle } from './field.ts'
+import { ANY_ACCOUNT } from './fields.ts'
+import { path, readText } from './file.ts'
 import { document, type RecordData, record, table } from './result.ts'
 
-const Which = z.object({
-  account: identifier.refine(
-    (account) => account !== 'default',
-    'must not be default: that account is set by the environment',
-  ),
-  acquirer: z.enum(LINKING_NAMES, errorText(`must be one of ${LINKING_NAMES.join(', ')}`)),
-})
-const WHICH = '--account NAME --acquirer ACQUIRER'
-const FROM = '[--from FILE|-]'
-const WithSecrets = Which.extend({ from: FILE.default('-') })
+const account = flag(
+  identifier.refine((name) => name !== 'default', 'must not be default: that account is set by the environment'),
+  'NAME',
+  'Name of the acquirer account',
+)
+const acquirer = flag(
+  z.enum(LINKING_NAMES, errorText(`must be one of ${LINKING_NAMES.join(', ')}`)),
+  'ACQUIRER',
+  'Acquirer',
+  LINKING_NAMES.join(', '),
+)
+const from = flag(
+  path.default('-'),
+  'FILE|-',
+  'File with NAME=value lines',
+  'named as in the environment; default: standard input',
+)
 
 export const accountCommands = [
-  changingCommand('accounts add', 'Add an acquirer account', {
-    usage: `${WHICH} ${FROM}`,
-    schema: WithSecrets,
-    async run({ account, acquirer, from }, { config, now, terminal, change }) {
+  changeInSteps('accounts add', 'Add an acquirer account', {
+    fields: { account, acquirer, from },
+    async run({ account, acquirer, from }, context) {
+      const { config, now, change } = context
       const name = accountName(acquirer, account)
-      const encrypted = encryptSecret(requireKeys(config), await readText(from, terminal), contextOfAccount(name))
+      const encrypted = encryptSecret(requireKeys(config), await readText(from, context), contextOfAccount(name))
       return change(async (client) => {
         const added = await createAcquirerAccounts(client).add(name, encrypted, now)
         if (added === undefined)
@@ -42,7 +51,7 @@ export const accountCommands = [
     },
   }),
 
-  command('accounts list', 'List acquirer accounts and their state', {
+  read('accounts list', 'List acquirer accounts and their state', {
     async run(_, { config, db }) {
       const rows = (await createAcquirerAccounts(db).list()).map((account) => toShown(account, config))
       const empty = 'No acquirer accounts besides those of the environment.'
@@ -50,17 +59,20 @@ export const accountCommands = [
     },
   }),
 
-  changingCommand('accounts rotate', 'Replace the secrets of an acquirer account', {
-    usage: `${WHICH} [--finish | --back] ${FROM}`,
-    schema: WithSecrets.extend({ finish: z.boolean().default(false), back: z.boolean().default(false) }).refine(
-      ({ finish, back }) => !(finish && back),
-      'give either --finish or --back',
-    ),
-    async run({ account, acquirer, from, finish, back }, { config, terminal, change }) {
+  changeInSteps('accounts rotate', 'Replace the secrets of an acquirer account', {
+    fields: {
+      ...{ account, acquirer },
+      step: oneOf([
+        { from },
+        { finish: toggle('Delete the earlier secrets and end the rotation') },
+        { back: toggle('Restore the earlier secrets') },
+      ]),
+    },
+    async run({ account, acquirer, step: { from, finish, back } }, context) {
+      const { config, change } = context
       const name = accountName(acquirer, account)
-      const isNew = !finish && !back
       const encrypted =
-        isNew && encryptSecret(requireKeys(config), await readText(from, terminal), contextOfAccount(name))
+        from !== undefined && encryptSecret(requireKeys(config), await readText(from, context), contextOfAccount(name))
       return change(async (client) => {
         const accounts = createAcquirerAccounts(client)
         if (finish) return show(name, await accounts.finishRotation(name), config)
@@ -72,9 +84,8 @@ export const accountCommands = [
     },
   }),
 
-  command('accounts check', 'Check an acquirer account’s secrets', {
-    usage: '--acquirer ACQUIRER [--account NAME]',
-    schema: z.object({ account: identifier.optional(), acquirer: Which.shape.acquirer }),
+  read('accounts check', 'Check an acquirer account’s secrets', {
+    fields: { acquirer, account: ANY_ACCOUNT },
     async run({ account, acquirer }, context) {
       const name = accountName(acquirer, account)
       const { accounts, clientOf } = reachAccounts(context)
@@ -90,9 +101,8 @@ export const accountCommands = [
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    atomicCommand(`accounts ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} creating links with an account`, {
-      usage: WHICH,
-      schema: Which,
+    change(`accounts ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} creating links with an account`, {
+      fields: { account, acquirer },
       async run({ account, acquirer }, { client, config, now }) {
         const name = accountName(acquirer, account)
         return show(name, await createAcquirerAccounts(client)[verb](name, now), config)
@@ -100,7 +110,7 @@ export const accountCommands = [
     }),
   ),
 
-  atomicCommand('accounts reseal', 'Re-encrypt secrets of accounts and webhooks', {
+  change('accounts reseal', 'Re-encrypt secrets of accounts and webhooks', {
     async run(_, { config, client }) {
       const keys = requireKeys(config)
       let unopened = 0

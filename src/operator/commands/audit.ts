@@ -1,24 +1,21 @@
-import * as z from 'zod'
 import { boundsOf } from '../../books/ledger/bank-days.ts'
 import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { createAudit } from '../../platform/audit.ts'
-import { identifier } from '../../platform/fields.ts'
 import { groupRupees } from '../../platform/money.ts'
-import { momentText } from '../../platform/time.ts'
 import { countsText } from '../texts.ts'
-import { command } from './command.ts'
-import { monthText } from './days.ts'
+import { read } from './command.ts'
+import { oneOf, optional } from './field.ts'
+import { MID, MONTH, SINCE, UNTIL } from './fields.ts'
 import { table } from './result.ts'
 
 export const auditCommands = [
-  command('audit', 'List the changes that operators made', {
-    usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid MID]',
-    schema: z
-      .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
-      .extend({ mid: identifier.optional() })
-      .refine(({ since, until, month }) => !month || !(since || until), 'give either --month, or --since and --until'),
-    console: 'read',
-    async run({ since, until, month, mid }, { db }) {
+  read('audit', 'List the changes that operators made', {
+    title: 'Audit',
+    fields: {
+      period: oneOf([{ since: optional({ ...SINCE, hint: 'default: a week ago' }), until: UNTIL }, { month: MONTH }]),
+      mid: optional(MID),
+    },
+    async run({ period: { since, until, month }, mid }, { db }) {
       const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
       const entries = await createAudit(db).list({ since: first, until: end, mid })
       return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {

@@ -1,21 +1,20 @@
 import { text as readText } from 'node:stream/consumers'
-import * as z from 'zod'
 import { createBankHolidays } from '../../books/ledger/bank-holidays.ts'
 import { readHolidays } from '../../books/ledger/holiday-list.ts'
 import type { LineError } from '../../platform/csv/csv.ts'
 import { matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
-import { dayText } from '../../platform/time.ts'
-import { FILE, readFile } from '../terminal/file.ts'
 import { timeOfChange } from './barrier.ts'
-import { atomicCommand, changingCommand, command } from './command.ts'
+import { change, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
+import { flag, optional } from './field.ts'
+import { DAY } from './fields.ts'
+import { FILE, readFile } from './file.ts'
 import { document, table } from './result.ts'
 
 export const bankHolidayCommands = [
-  atomicCommand('bank-holidays add', 'Add a bank holiday', {
-    usage: '--day DAY --name NAME',
-    schema: z.object({ day: dayText, name: text(255) }),
+  change('bank-holidays add', 'Add a bank holiday', {
+    fields: { day: DAY, name: flag(text(255), 'NAME', 'Name of the holiday', 'such as "Republic Day"') },
     async run(holiday, { client, person }) {
       const now = await timeOfChange(client)
       const added = (await createBankHolidays(client).add([holiday], { by: person, now })) === 1
@@ -23,18 +22,18 @@ export const bankHolidayCommands = [
     },
   }),
 
-  command('bank-holidays list', 'List bank holidays', {
-    usage: '[--year YYYY]',
-    schema: z.object({ year: matching(/^20\d\d$/, 'must be a year from 2000 to 2099').optional() }),
+  read('bank-holidays list', 'List bank holidays', {
+    fields: {
+      year: optional(flag(matching(/^20\d\d$/, 'must be a year from 2000 to 2099'), 'YYYY', 'Calendar year')),
+    },
     async run({ year }, { db }) {
       const empty = 'No bank holidays. Import them with ops bank-holidays import.'
       return table('day, name', await createBankHolidays(db).list(year), empty)
     },
   }),
 
-  atomicCommand('bank-holidays remove', 'Remove a bank holiday', {
-    usage: '--day DAY',
-    schema: z.object({ day: dayText }),
+  change('bank-holidays remove', 'Remove a bank holiday', {
+    fields: { day: DAY },
     async run({ day }, { client, person }) {
       const now = await timeOfChange(client)
       const name = await createBankHolidays(client).remove(day, { by: person, now })
@@ -43,13 +42,12 @@ export const bankHolidayCommands = [
     },
   }),
 
-  changingCommand('bank-holidays import', 'Import a list of bank holidays', {
-    usage: 'FILE|-',
+  changeInSteps('bank-holidays import', 'Import a list of bank holidays', {
     note: 'FILE is the text of the Reserve Bank’s holiday page of one office, or CSV with the columns day,name.',
-    schema: z.object({ file: FILE }),
-    argument: 'file',
-    async run({ file }, { change, person, terminal }) {
-      const { holidays, others } = await readFile(file, terminal, async (list) => readHolidays(await readText(list)))
+    fields: { file: FILE },
+    async run({ file }, context) {
+      const { change, person } = context
+      const { holidays, others } = await readFile(file, context, async (list) => readHolidays(await readText(list)))
       return change(async (client) => {
         const now = await timeOfChange(client)
         const added = await createBankHolidays(client).add(holidays, { by: person, now })

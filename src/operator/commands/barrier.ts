@@ -1,7 +1,6 @@
 import { blockCloses, lockForClose } from '../../books/reconciliation/close.ts'
 import { STORING_LIMIT_MS } from '../../gateway/payments/outcome.ts'
 import { inTransaction, type Queryable } from '../../platform/db/pool.ts'
-import { printNote } from '../terminal/print.ts'
 import type { Context } from './command.ts'
 import { CommandError } from './errors.ts'
 
@@ -25,7 +24,7 @@ export async function timeOfChange(client: Queryable): Promise<Date> {
  * Returns the time of a close, once every change with this time or an earlier time is stored. Waits for the changes of
  * other commands, and then, without locks, for reports of the service, whose role has no right to `closed_months`.
  */
-export async function timeOfClose({ db, sleep, databaseTime, asJson, terminal }: Context): Promise<Date> {
+export async function timeOfClose({ db, sleep, databaseTime, note }: Context): Promise<Date> {
   const closedAt = await inTransaction(db, async (client) => {
     requireSameTime(await databaseTime(client))
     await lockForClose(client)
@@ -35,7 +34,7 @@ export async function timeOfClose({ db, sleep, databaseTime, asJson, terminal }:
     return now
   })
   const seconds = STORING_LIMIT_MS / 1_000
-  if (!asJson) printNote(terminal, `waiting ${seconds} s until the service has stored all earlier reports …`)
+  note(`waiting ${seconds} s until the service has stored all earlier reports …`)
   await sleep(STORING_LIMIT_MS)
   return closedAt
 }

@@ -1,5 +1,6 @@
-import { isDeepStrictEqual } from 'node:util'
-import * as z from 'zod'
+import { createHash } from 'node:crypto'
+import type { Days } from '../../books/ledger/bank-days.ts'
+
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
 import {
@@ -16,36 +17,38 @@ import { isMerchantError, type MerchantError, merchantErrorText } from '../../bo
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
-import { type Output, requireConfirmation, say } from '../terminal/print.ts'
-import { writeText } from '../terminal/text.ts'
 import { errorsText, openPayoutText } from '../texts.ts'
 import { timeOfClose } from './barrier.ts'
-import { type Context, changingCommand } from './command.ts'
-import { monthText } from './days.ts'
+import { changeInSteps } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
+import { MONTH, YES } from './fields.ts'
 import { figuresInRupees } from './reconcile-report.ts'
-import { document, table } from './result.ts'
+import { document, type Output, table } from './result.ts'
 
 export const closeMonthCommands = [
-  changingCommand('reconcile close', 'Close a past month and store its figures', {
-    usage: '--month YYYY-MM [--yes]',
-    schema: z.object({ month: monthText, yes: z.boolean().default(false) }),
-    async run({ month, yes }, context) {
-      const { change, db, now, person, terminal } = context
+  changeInSteps('reconcile close', 'Close a past month and store its figures', {
+    fields: { month: MONTH, yes: YES },
+    asks: ({ yes }, { isTerminal }) => !yes && isTerminal,
+    async confirm({ month }, context, isFinal): Promise<Plan> {
+      const { db, now } = context
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now)
         throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const before = await findClosedMonth(db, month)
-      if (before) return outputOf(before, await warnOfPayouts(db, { ...days, now }), false)
-      const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
-      const closedAt = await timeOfClose(context)
-      const figures = await readFigures(db, { ...days, now: closedAt })
-      if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
-        throw new CommandError(`the figures of ${month} have just changed: run the command again to review them`)
-      }
-      if (!confirmed && !yes && (await isEmptyMonth(db, month, figures))) {
+      if (before) return { days, before, shown: figuresTable(before.figures) }
+      const closedAt = isFinal ? await timeOfClose(context) : now
+      const stored = await readFigures(db, { ...days, now: closedAt })
+      const isEmpty = await isEmptyMonth(db, month, stored)
+      const doubt = isEmpty ? `, which ${IS_EMPTY},` : ''
+      const question = `close ${month}${doubt} with these figures`
+      const figures = { ...figuresInRupees(stored[ALL] as Figures), 'figures of all merchants': sha256Of(stored) }
+      return { days, closedAt, stored, isEmpty, question, figures, shown: figuresTable(stored) }
+    },
+    async run({ month, yes }, { change, db, now, person, isConfirmed }, { days, ...plan }) {
+      if (plan.before) return outputOf(plan.before, await warnOfPayouts(db, { ...days, now }), false)
+      const { closedAt, stored: figures, isEmpty } = plan
+      if (isEmpty && !yes && !isConfirmed)
         throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
-      }
       const items = await readClosedItems(db, { to: days.to, closedAt })
       if (!Array.isArray(items)) throw notClosed(month, items)
       const openPayouts = await warnOfPayouts(db, { ...days, now: closedAt })
@@ -59,6 +62,14 @@ export const closeMonthCommands = [
     },
   }),
 ]
+
+/** What a close will store, or the close that was made before. */
+type Plan = Output & { days: Days } & (
+    | { before: ClosedMonth }
+    | { closedAt: Date; stored: ClosedMonth['figures']; isEmpty: boolean; before?: undefined }
+  )
+
+const sha256Of = (figures: ClosedMonth['figures']) => createHash('sha256').update(JSON.stringify(figures)).digest('hex')
 
 /** Returns the command's output. `isNew` is false if the month was closed before. */
 function outputOf(stored: ClosedMonth, openPayouts: readonly string[], isNew: boolean): Output {
@@ -103,15 +114,6 @@ async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
 }
 
 const IS_EMPTY = 'has no payments and no imports'
-
-/** Prints the figures of a month, asks the operator for confirmation, and returns the figures. */
-async function confirmClosing(month: string, { db, now, terminal }: Context) {
-  const figures = await readFigures(db, { ...daysOfMonth(month), now })
-  for await (const text of writeText(figuresTable(figures))) say(terminal.stderr, text.trimEnd())
-  const doubt = (await isEmptyMonth(db, month, figures)) ? `, which ${IS_EMPTY},` : ''
-  await requireConfirmation(terminal, `close ${month}${doubt} with these figures`)
-  return figures
-}
 
 function figuresTable(figures: ClosedMonth['figures']) {
   const columns =

@@ -1,18 +1,22 @@
-import { parseArgs } from 'node:util'
+import type { Readable } from 'node:stream'
 import type pg from 'pg'
-import * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
-import { personName } from '../../platform/fields.ts'
-import type { ConsoleRight } from '../console/operator-keys.ts'
-import type { OutputFormat, Result, Terminal } from '../terminal/print.ts'
 import { UsageError } from './errors.ts'
-import { type Change, runAudited, runDry } from './run.ts'
+import { type CommandFields, flagOf, flagsIn, type InputOf, parse, type RecordFields, type Values } from './field.ts'
+import { type Output, type Result, toOutput } from './result.ts'
+import { type Change, type ChangeOf, FiguresChanged, requireConfirmed, runAudited, runDry } from './run.ts'
 
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
 
 export type DatabaseTime = (db: Queryable) => Promise<Date>
+
+/** A file of the operator. `name` is its name on the operator's machine. */
+export type OpenedFile = { stream: Readable; name: string }
+
+/** Shows a count in the format of `counted`; undefined without a screen. */
+export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
 
 /**
  * Dependencies of every command. `person` is the name of the operator. `db` connects at the first query. `databaseTime`
@@ -25,209 +29,190 @@ export type Context = {
   sleep: Sleep
   databaseTime: DatabaseTime
   person: string
-  asJson: boolean
-  terminal: Terminal
   /** Identifier of the audit row of a change. The console uses the nonce of the confirmation. */
   auditId: string
+  /** Opens a file of the operator: by its path or `-` on the command line, the uploaded one in the console */
+  open: (path: string) => Promise<OpenedFile>
+  /** The name of the uploaded file. */
+  fileName?: string | undefined
+  /** Tells the operator about a command that runs. */
+  note: (message: string) => void
+  /** Whether an operator sits at a terminal. */
+  isTerminal: boolean
+  /** Asks about a preview with a question. Returns what was confirmed; throws if the operator does not confirm. */
+  ask: (preview: Output) => Promise<string | undefined>
+  withProgress: <T>(work: (progress: ShowProgress) => Promise<T>) => Promise<T>
+  /** Returns a signal for the moment at which the operator stops the command. */
+  stopSignal: () => AbortSignal
 }
 
-/** `change` runs work in the command's transaction. Commands with their own transactions do not call `change`. */
-export type ChangingContext = Context & { change: Change }
+/**
+ * `change` runs work in the command's transaction. Commands with their own transactions do not call `change`.
+ * `isConfirmed` is whether an operator has confirmed the figures.
+ */
+export type ChangingContext = Context & { change: Change; isConfirmed: boolean }
 
 /** `client` is the database connection that runs the transaction. */
-type TransactionContext = Context & { client: pg.PoolClient }
+type InTransaction = Context & { client: pg.PoolClient }
 
 export type Command = {
   /** The words after `ops`, such as `merchants add`. */
   name: string
+  /** The heading, link and button of the command in the console; empty on the command line only. */
+  title: string
   /** The command's line in `ops --help`. */
   summary: string
-  /** Flags and arguments, as the help prints them after the command's name. */
-  usage: string
   /** One or two sentences that the command's own help prints below the summary. */
   note: string | undefined
-  /** The flags in kebab-case, in the order in which the help lists them. */
-  flags: readonly string[]
-  /** The flags that may be given more than once, and the flags without a value. */
-  repeatable: readonly string[]
-  switches: readonly string[]
-  /** Whether the word after the command's name is a file. */
-  takesFile: boolean
-  /** Whether the command changes data and therefore accepts `--by`. */
-  changes: boolean
-  /** The right with which an operator may run the command in the console; undefined on the command line only. */
-  console: ConsoleRight | undefined
-  /** Checks the arguments and returns a function that runs the command. Throws a UsageError for invalid arguments. */
-  prepare: (args: string[]) => PreparedCommand
-}
-
-/** A command with checked arguments. `by` is the value of `--by`. */
-export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
-
-type CommandDefinition<S extends z.ZodObject, C = Context, R extends ConsoleRight = 'read'> = {
-  /** Flags and arguments in the command's help. A command without flags has neither `usage` nor `schema`. */
-  usage?: string
-  note?: string
-  schema?: S
-  /** The key in `schema` for the word after the command's name. Every other key is a flag. */
-  argument?: keyof S['shape'] & string
+  fields: CommandFields
   /**
    * Whether the command accepts `--csv`. The value `true` writes CSV for spreadsheets. The value `plain` writes CSV for
    * programs, or with `--for excel` for spreadsheets.
    */
-  csv?: true | 'plain'
-  /** The console offers the command to operators with this right: `act` for a command that changes data. */
-  console?: R
-  run: (input: z.output<S>, context: C) => Promise<Result>
+  csv: true | 'plain' | undefined
+  changes: boolean
+  /** Whether the state of a record permits the change, which the command itself checks again. Default: it is open. */
+  permits: (record: RecordFields) => boolean
+  /** Whether the console offers the change before others. */
+  isUsual: boolean
+  /** Checks the values by flag. Throws a UsageError for invalid values. */
+  prepare: (values: Values) => Prepared
 }
 
-/**
- * Definition of a command that changes data. The audit stores the results of the functions in `audited` instead of flag
- * values that may contain a secret or customer data.
- */
-type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C, 'act'> & {
-  audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** True for `migrate`, which creates the audit's tables. The tables may not exist when the command begins. */
-  makesAudit?: boolean
+/** A command with checked values. */
+export type Prepared = {
+  /** Runs the command. A change whose figures differ from the confirmed ones throws FiguresChanged and stores nothing. */
+  run: (context: Context, confirmed?: string) => Promise<Output>
+  /** Returns what a change will do, and stores nothing. */
+  preview: (context: Context) => Promise<Output>
 }
 
-/**
- * Defines a command that changes nothing. Its flags are the keys of `schema` in kebab-case: `dynamicQr` becomes
- * `--dynamic-qr`. A flag whose schema accepts `true` has no value, a flag whose schema accepts a list is repeatable,
- * and every other flag has one value.
- */
-export function command<S extends z.ZodObject>(
+type Definition<F extends CommandFields> = Partial<Pick<Command, 'title' | 'note' | 'csv'>> & {
+  fields?: F
+  /** Returns an error about several fields; undefined if there is none. */
+  check?: (input: InputOf<F>) => string | undefined
+}
+
+type ChangeDefinition<F extends CommandFields> = Definition<F> &
+  Partial<Pick<Command, 'permits' | 'isUsual'>> & {
+    /** What the audit stores in place of values that may contain a secret or customer data. */
+    audited?: { readonly [key: string]: (given: string) => string }
+    /** True for `migrate`, which creates the audit's tables. The tables may not exist when the command begins. */
+    makesAudit?: boolean
+    /** Whether the command line asks before the change. */
+    asks?: (input: InputOf<F>, context: Context) => boolean
+  }
+
+/** Defines a command that changes nothing. */
+export const read = <F extends CommandFields>(
   name: string,
   summary: string,
-  { run, ...definition }: CommandDefinition<S>,
-): Command {
-  return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
-}
+  { run, ...definition }: Definition<F> & { run: (input: InputOf<F>, context: Context) => Promise<Result> },
+): Command =>
+  define({ name, summary, changes: false, ...definition }, (input) => {
+    const runRead = async (context: Context) => toOutput(await run(input, context))
+    return { run: runRead, preview: runRead }
+  })
 
-/** Defines a command that changes data. The audit stores the operator, the arguments and the outcome. */
-export function changingCommand<S extends z.ZodObject>(
+/**
+ * Defines a command that makes its whole change in one transaction. What an operator confirms is the same run, rolled
+ * back.
+ */
+export const change = <F extends CommandFields>(
   name: string,
   summary: string,
-  { run, makesAudit = false, audited = {}, ...definition }: ChangeDefinition<S>,
+  { run, ...definition }: ChangeDefinition<F> & { run: (input: InputOf<F>, context: InTransaction) => Promise<Result> },
+): Command =>
+  changeInSteps(name, summary, {
+    ...definition,
+    run: (input: InputOf<F>, { change, isConfirmed: _, ...context }: ChangingContext) =>
+      change((client) => run(input, { ...context, client })),
+  })
+
+/**
+ * Defines a command that reads files before its transaction, or that has transactions of its own. The latter returns
+ * from `confirm` what it will do: for the operator, and then, with `isFinal`, for `run`.
+ */
+export function changeInSteps<F extends CommandFields, P extends Output>(
+  name: string,
+  summary: string,
+  {
+    run,
+    confirm,
+    audited = {},
+    makesAudit = false,
+    asks,
+    ...definition
+  }: ChangeDefinition<F> & {
+    confirm?: (input: InputOf<F>, context: Context, isFinal: boolean) => Promise<P>
+    run: (input: InputOf<F>, context: ChangingContext, plan: P) => Promise<Result>
+  },
 ): Command {
-  return define({ name, summary, ...definition }, true, (input, typed) => {
-    const given = Object.entries(typed).filter(([, value]) => value !== undefined)
-    const stored = Object.fromEntries(given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value]))
-    return (context) => {
-      const { fileName } = context.terminal.stdin
-      const row = { command: name, arguments: fileName ? { ...stored, file: fileName } : stored, makesAudit }
-      const runIn = (change: Change) => run(input, { ...context, change })
-      return typed.dryRun ? runDry(context.db, runIn) : runAudited(row, context, runIn)
+  return define({ name, summary, changes: true, ...definition }, (input, given) => {
+    const stored = Object.entries(given).map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
+    const preview = (context: Context) =>
+      confirm
+        ? confirm(input, context, false)
+        : runDry(context.db, (change) => run(input, { ...context, change, isConfirmed: false }, undefined as never))
+    const attempt = async (context: Context, signed: string | undefined, changeOf: ChangeOf): Promise<Result> => {
+      const confirmed = signed ?? (asks?.(input, context) ? await context.ask(await preview(context)) : undefined)
+      const isConfirmed = confirmed !== undefined
+      try {
+        const plan = await confirm?.(input, context, true)
+        if (plan) requireConfirmed(plan, confirmed)
+        return await run(input, { ...context, change: changeOf(confirmed), isConfirmed }, plan as P)
+      } catch (error) {
+        if (signed !== undefined || !(error instanceof FiguresChanged)) throw error
+        context.note(error.message)
+        return attempt(context, signed, changeOf)
+      }
+    }
+    return {
+      preview,
+      async run(context, signed) {
+        if (given.dryRun) return preview(context)
+        const { fileName } = context
+        const row = { command: name, arguments: { ...Object.fromEntries(stored), ...(fileName && { file: fileName }) } }
+        return runAudited({ ...row, makesAudit }, context, (changeOf) => attempt(context, signed, changeOf))
+      },
     }
   })
 }
 
-/** Defines a command that makes its whole change in one transaction. */
-export function atomicCommand<S extends z.ZodObject>(
-  name: string,
-  summary: string,
-  { run, ...definition }: ChangeDefinition<S, TransactionContext>,
+/** Returns the command of a definition. `given` has the values by key. */
+function define<F extends CommandFields>(
+  {
+    fields = {} as F,
+    check,
+    ...definition
+  }: Definition<F> & Pick<Command, 'name' | 'summary' | 'changes'> & Partial<Command>,
+  toPrepared: (input: InputOf<F>, given: Readonly<Record<string, unknown>>) => Prepared,
 ): Command {
-  const inTransaction = (input: z.output<S>, { change, ...context }: ChangingContext) =>
-    change((client) => run(input, { ...context, client }))
-  return changingCommand(name, summary, { ...definition, run: inTransaction })
-}
-
-type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> &
-  Omit<CommandDefinition<S, never, ConsoleRight>, 'run'>
-
-function define<S extends z.ZodObject>(
-  { usage = '', note, schema = z.object({}) as unknown as S, argument, csv, console, ...named }: NamedCommand<S>,
-  changes: boolean,
-  toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
-): Command {
-  const formatValue = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
-  const flags = Object.keys(schema.shape).filter((key) => key !== argument)
-  const types: Record<string, Flag> = Object.fromEntries(
-    flags.map((key) => [kebabCase(key), flagOf(schema.shape[key])]),
-  )
-  if (changes) types.by = { type: 'string' }
-  if (csv) types.csv = { type: 'boolean' }
-  if (csv === 'plain') types.for = { type: 'string' }
   return {
-    ...named,
-    usage,
-    note,
-    flags: Object.keys(types),
-    repeatable: Object.keys(types).filter((flag) => types[flag]?.multiple),
-    switches: Object.keys(types).filter((flag) => types[flag]?.type === 'boolean'),
-    takesFile: argument === 'file',
-    changes,
-    console,
-    prepare(args) {
-      const { values, words } = readArguments(args, types)
-      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('too many arguments')
-      const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
-      if (argument !== undefined) typed[argument] = words[0]
-      const input = schema.safeParse(typed)
-      const by = personName.optional().safeParse(values.by)
-      if (!input.success || !by.success) {
-        const errors = (input.error?.issues ?? []).map(({ path: [key], message }) =>
-          key === undefined ? message : `${formatValue(String(key))} ${message}`,
-        )
-        throw new UsageError([...errors, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
-      }
-      return { form: formOf(values, csv), by: by.data, run: toRun(input.data, typed) }
+    ...{ title: '', note: undefined, csv: undefined, permits: isOpen, isUsual: false, fields, ...definition },
+    prepare(values) {
+      const { input, errors } = parse(fields, values)
+      const all = errors.length > 0 ? errors : [check?.(input as InputOf<F>) ?? []].flat()
+      if (all.length > 0) throw new UsageError(all.join('; '))
+      return toPrepared(input as InputOf<F>, byKey(fields, values))
     },
   }
 }
 
-function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | undefined): OutputFormat {
-  if (json && csv) throw new UsageError('give either --json or --csv')
-  if (reader !== undefined && reader !== 'excel') throw new UsageError('--for must be excel')
-  if (reader !== undefined && !csv) throw new UsageError('--for excel requires --csv')
-  if (!csv) return json ? 'json' : 'text'
-  return csvOf === 'plain' && reader === undefined ? 'csv' : 'excel'
+function byKey(fields: CommandFields, values: Values): Record<string, unknown> {
+  const keys = Object.entries(fields).flatMap(([key, one]) => ('groups' in one ? one.groups.flatMap(Object.keys) : key))
+  const given = [...new Set(keys)].map((key) => [key, values[flagOf(key)]] as const)
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined))
 }
 
-type Values = ReturnType<typeof readArguments>['values']
+/** Whether a record is neither resolved, nor ended, nor undone. */
+export const isOpen = ({ resolution, endedAt, undone }: RecordFields) => !(resolution || endedAt || undone)
 
 /** Returns the text that the audit stores in place of a secret or of customer data. */
 export const withhold = () => 'withheld'
 
-type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
+/** Whether a command reads a file that an operator uploads. */
+export const takesFile = ({ fields }: Command) => 'file' in fields
 
-const flagOf = (schema: z.ZodType): Flag => ({
-  type: schema.safeParse(true).success ? 'boolean' : 'string',
-  multiple: schema.safeParse([]).success,
-})
-
-function readArguments(args: string[], flags: Record<string, Flag>) {
-  const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
-  const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
-  const twice = named.find((flag, index) => named.indexOf(flag) !== index && !flags[flag]?.multiple)
-  if (twice !== undefined) throw new UsageError(`--${twice} must be given only once`)
-  return { values, words: positionals }
-}
-
-function parse(typed: string[], options: Record<string, Flag>) {
-  const args = joinNegativeAmounts(typed, options)
-  try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
-  } catch (error) {
-    // The sentence on positional arguments is omitted, because no command accepts an argument that starts with `-`.
-    throw new UsageError((error as Error).message.replace(/\. To specify a positional.*/s, '').replaceAll('\n', ' '))
-  }
-}
-
-/**
- * Joins a flag and a negative amount after it to one argument, such as `--closing=-450.50`, because parseArgs takes the
- * amount for a flag.
- */
-function joinNegativeAmounts(typed: readonly string[], options: Record<string, Flag>): string[] {
-  const args: string[] = []
-  for (const arg of typed) {
-    const flag = args.at(-1) ?? ''
-    const isAmount = /^-[\d.]/.test(arg) && flag.startsWith('--') && options[flag.slice(2)]?.type === 'string'
-    if (isAmount) args.splice(-1, 1, `${flag}=${arg}`)
-    else args.push(arg)
-  }
-  return args
-}
-
-const kebabCase = (key: string) => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
+/** Whether a command has a flag. */
+export const hasFlag = ({ fields }: Command, flag: string) => flag in flagsIn(fields)

@@ -3,21 +3,20 @@ import { applyGrants } from '../../platform/db/grants.ts'
 import { connectAlone, migrate, pendingMigrations } from '../../platform/db/migrate.ts'
 import { hasState } from '../../platform/db/outage.ts'
 import { runFile } from '../../platform/db/statements.ts'
-import { printNote } from '../terminal/print.ts'
-import { changingCommand } from './command.ts'
+import { changeInSteps } from './command.ts'
 import { CommandError } from './errors.ts'
 import { document } from './result.ts'
 
 const NOT_THE_COORDINATOR = 'this server is a Citus worker: set DATABASE_MIGRATE_URL to the coordinator'
 
 export const databaseCommands = [
-  changingCommand('migrate', 'Apply pending database migrations', {
+  changeInSteps('migrate', 'Apply pending database migrations', {
     makesAudit: true,
-    async run(_, { config, db, terminal }) {
+    async run(_, { config, db, note }) {
       // A migration must run on the coordinator, because a table that it creates on a worker would exist only on that
       // worker.
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
-      const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
+      const applied = await migrate(config.databaseMigrateUrl, { onWait: note })
       await applyGrants(config.databaseMigrateUrl)
       const erased = await undistributedTables(db)
       const message = applied.length === 0 ? 'The schema is up to date.' : `Applied ${applied.join(', ')}.`
@@ -29,11 +28,11 @@ export const databaseCommands = [
     },
   }),
 
-  changingCommand('database spread', 'Distribute the tables over a Citus cluster', {
-    async run(_, { config, db, terminal }) {
+  changeInSteps('database spread', 'Distribute the tables over a Citus cluster', {
+    async run(_, { config, db, note }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
-      const spread = await distribute(config.databaseMigrateUrl, (step) => printNote(terminal, step))
+      const spread = await distribute(config.databaseMigrateUrl, note)
       // Grants rights again, because the shards of a newly distributed table have no grants yet.
       await applyGrants(config.databaseMigrateUrl)
       const message = spread.length === 0 ? 'Every table is already distributed.' : `Distributed ${spread.join(', ')}.`

@@ -1,103 +1,90 @@
 import * as z from 'zod'
 import { EXCEPTION_KINDS, NEXT_STEPS } from '../../gateway/payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
-import { errorText, identifier, text } from '../../platform/fields.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import { counted, toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
-import { type Result, requireConfirmation } from '../terminal/print.ts'
 import { timeOfChange } from './barrier.ts'
-import { type ChangingContext, changingCommand, command } from './command.ts'
-import { DAYS, daysOf, inOrder } from './days.ts'
+import { type Context, change, read } from './command.ts'
 import { CommandError } from './errors.ts'
-import { document, type TableData, table } from './result.ts'
+import { flag, type InputOf, oneOf, optional, toggle } from './field.ts'
+import { ACQUIRER_FILTER, daysOf, EXCEPTION, FROM, inOrder, MID, MONTH, OPEN, REASON, TO, YES } from './fields.ts'
+import { document, Money, type Result, rupees, type TableData, table } from './result.ts'
 
-const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
-export const exceptionId = z
-  .string(errorText(EXCEPTION_RULE))
-  .toLowerCase()
-  .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
+const KIND = z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`)
 
 /** Filters for exceptions. The days are the IST days on which the exceptions were stored. */
-const Filters = z.object({
-  kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
-  mid: identifier.optional(),
-  acquirer: text(100).optional(),
-  ...DAYS,
+const FILTERS = {
+  kind: optional(flag(KIND, 'KIND', 'Kind of exception', 'such as "double payment"')),
+  ...{ mid: optional(MID), acquirer: ACQUIRER_FILTER },
+  ...{ from: optional(FROM), to: optional(TO), month: optional(MONTH) },
+}
+type Filters = Partial<InputOf<typeof FILTERS>>
+
+const daysError = ({ month, from, to }: Filters) =>
+  month !== undefined && (from ?? to) !== undefined ? 'give either --month, or --from and --to' : inOrder({ from, to })
+
+export const listExceptions = read('payments exceptions', 'List payment exceptions', {
+  title: 'Exceptions',
+  fields: { open: OPEN, ...FILTERS },
+  check: daysError,
+  async run({ open = false, ...filters }, { db }) {
+    const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
+    return exceptionTable(exceptions, { empty: open ? 'No open exceptions.' : 'No exceptions.' })
+  },
 })
-type Filters = z.output<typeof Filters>
 
-const FILTERS = '[--kind KIND] [--mid MID] [--acquirer ACQUIRER[:ACCOUNT]] [--from DAY] [--to DAY] [--month YYYY-MM]'
+export const resolveExceptions = change('payments resolve', 'Resolve payment exceptions', {
+  title: 'Resolve',
+  note: 'With --all, the other filters select the open exceptions to resolve.',
+  fields: {
+    of: oneOf(
+      [{ exception: EXCEPTION }, { all: toggle('Every open exception that the filters select'), ...FILTERS, yes: YES }],
+      daysError,
+    ),
+    reason: REASON,
+  },
+  asks: ({ of: { all, yes } }) => Boolean(all && !yes),
+  run: ({ of: { exception, all: _, yes: __, ...filters }, reason }, context) =>
+    exception === undefined ? resolveAll(filters, reason, context) : resolveOne(exception, reason, context),
+})
 
-export const exceptionCommands = [
-  command('payments exceptions', 'List payment exceptions', {
-    usage: `[--open] ${FILTERS}`,
-    schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
-    console: 'read',
-    async run({ open, ...filters }, { db }) {
-      const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
-      return exceptionTable(exceptions, { empty: open ? 'No open exceptions.' : 'No exceptions.' })
-    },
-  }),
+type Resolving = Pick<Context, 'person'> & { client: Queryable }
 
-  changingCommand('payments resolve', 'Resolve payment exceptions', {
-    usage: `(--exception ID | --all ${FILTERS} [--yes]) --reason TEXT`,
-    note: 'With --all, the other filters select the open exceptions to resolve.',
-    schema: Filters.extend({
-      exception: exceptionId.optional(),
-      all: z.boolean().default(false),
-      reason: text(255),
-      yes: z.boolean().default(false),
-    })
-      .superRefine(inOrder)
-      .refine(
-        ({ exception, all, kind, mid, acquirer, from, to, month }) =>
-          exception === undefined
-            ? all
-            : !all && [kind, mid, acquirer, from, to, month].every((filter) => filter === undefined),
-        'give either --exception, or --all with filters',
-      ),
-    console: 'act',
-    run: ({ exception, all: _, reason, yes, ...filters }, context) =>
-      exception === undefined ? resolveAll(filters, { reason, yes }, context) : resolveOne(exception, reason, context),
-  }),
-]
-
-const resolveOne = (id: string, reason: string, { change, person }: ChangingContext) =>
-  change(async (client) => {
-    const now = await timeOfChange(client)
-    const exceptions = createExceptions(client)
-    const found = await exceptions.find(id)
-    if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
-    const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
-    if (!resolved) {
-      const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
-      const when = toIstTime(resolvedAt as Date)
-      throw new CommandError(`exception ${id} was already resolved by ${resolvedBy} at ${when}: ${resolution}`)
-    }
-    const { mid, orderId, kind } = found
-    const resolution = { resolution: reason, resolvedBy: person, resolvedAt: now }
-    return document({ id, mid, orderId, kind, ...resolution }, `Exception ${id}, ${kind}, resolved.`)
-  })
-
-/**
- * Resolves exactly the exceptions whose count and sum the operator confirmed, and no exception that was stored after
- * the confirmation.
- */
-async function resolveAll(
-  filters: Filters,
-  { reason, yes }: { reason: string; yes: boolean },
-  { db, change, person, terminal }: ChangingContext,
-): Promise<Result> {
-  const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
-  if (open.length > 0 && !yes) {
-    await requireConfirmation(terminal, `resolve ${sumText(open)}, with the reason "${reason}"`)
+async function resolveOne(id: string, reason: string, { client, person }: Resolving) {
+  const now = await timeOfChange(client)
+  const exceptions = createExceptions(client)
+  const found = await exceptions.find(id)
+  if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
+  const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
+  if (!resolved) {
+    const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
+    const when = toIstTime(resolvedAt as Date)
+    throw new CommandError(`exception ${id} was already resolved by ${resolvedBy} at ${when}: ${resolution}`)
   }
-  return change(async (client) => {
-    const now = await timeOfChange(client)
-    const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
-    const created = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
-    return { data: document(created, `Resolved ${sumText(resolved)}.`), created }
-  })
+  const { mid, orderId, kind, amount, utr, receivedAt } = found
+  const resolution = { resolution: reason, resolvedBy: person, resolvedAt: now }
+  return {
+    data: document({ id, mid, orderId, kind, ...resolution }, `Exception ${id}, ${kind}, resolved.`),
+    figures: { kind, amount: rupees(amount), mid, orderId, utr, receivedAt },
+  }
+}
+
+/** Resolves the open exceptions that the filters select. The operator confirms their number and sum. */
+async function resolveAll(filters: Filters, reason: string, { client, person }: Resolving): Promise<Result> {
+  const now = await timeOfChange(client)
+  const exceptions = createExceptions(client)
+  const open = await exceptions.list({ open: true, ...toMoments(filters) })
+  const resolved = await exceptions.resolve(open, { reason, by: person, now })
+  const created = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
+  return {
+    ...{ data: document(created, `Resolved ${sumText(resolved)}.`), created },
+    figures: {
+      ...{ exceptions: resolved.length, amount: new Money(amountOf(resolved)) },
+      newest: new Date(Math.max(...resolved.map(({ receivedAt }) => receivedAt.getTime()))),
+    },
+    question: open.length > 0 ? `resolve ${sumText(open)}, with the reason "${reason}"` : undefined,
+  }
 }
 
 function toMoments({ kind, mid, acquirer, ...typed }: Filters) {

@@ -1,13 +1,11 @@
-import * as z from 'zod'
 import { LANGUAGES } from '../../gateway/checkout/texts.ts'
-import { isOrderId } from '../../gateway/payments/intent.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { errorText, identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
+import { pastedUtr, text } from '../../platform/fields.ts'
 import { lenientAmountText, type Paise } from '../../platform/money.ts'
-import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { customerTexts, orderState, orderStatus } from '../support/order-state.ts'
 import {
   type Criteria,
@@ -18,80 +16,72 @@ import {
 } from '../support/payment-history.ts'
 import { stepsOf } from '../support/payment-steps.ts'
 import { discrepancyText, type PayoutOfOrder, payoutOfOrder, payoutText } from '../support/payout-of-order.ts'
-import { command } from './command.ts'
+import { read } from './command.ts'
 import { CommandError } from './errors.ts'
-import { exceptionId, exceptionTable } from './exceptions.ts'
+import { exceptionTable } from './exceptions.ts'
+import { flag, type InputOf, oneOf, optional } from './field.ts'
+import { DAY, EXCEPTION, MID, ORDER_ID, REFUND } from './fields.ts'
 import { type Data, document, Money, type RecordData, record, type TableData, table } from './result.ts'
 
-const ORDER_ID_RULE = 'must be the service’s orderId, 32 hex digits'
-export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
-export const ourRefundId = matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 32 hex digits')
+const SEARCH = oneOf([
+  {},
+  { utr: flag(pastedUtr, 'UTR', 'UTR', 'pasted text around it is ignored') },
+  { orderId: ORDER_ID },
+  { merchantOrderId: flag(text(64), 'ID', 'order_id of the merchant') },
+  { paymentId: flag(text(64), 'ID', 'Payment id of the acquirer') },
+  { refund: REFUND },
+  { exception: EXCEPTION },
+  {
+    amount: optional(flag(lenientAmountText, 'RUPEES', 'Amount', 'in rupees')),
+    on: optional({ ...DAY, label: 'Day of the order or payment', hint: 'IST; default: today' }),
+  },
+])
 
-const Search = z
-  .object({
-    utr: pastedUtr.optional(),
-    orderId: ourOrderId.optional(),
-    merchantOrderId: text(64).optional(),
-    paymentId: text(64).optional(),
-    refund: ourRefundId.optional(),
-    exception: exceptionId.optional(),
-    amount: lenientAmountText.optional(),
-    on: dayText.optional(),
-    mid: identifier.optional(),
-  })
-  .refine(
-    ({ mid: _, amount, on, ...identifiers }) =>
-      [amount ?? on, ...Object.values(identifiers)].filter((given) => given !== undefined).length <= 1,
-    'give one of --utr, --order-id, --merchant-order-id, --payment-id, --refund and --exception, or --amount and --on',
-  )
+/** The flags with which the search of every page finds a payment by one text. */
+export const IDENTIFIERS = ['utr', 'order-id', 'merchant-order-id', 'payment-id', 'refund', 'exception']
 
-export const findPaymentCommands = [
-  command('payments find', 'Find payments, by default those of today', {
-    usage:
-      '[--utr UTR | --order-id ID | --merchant-order-id ID | --payment-id ID | --refund ID | --exception ID | --amount RUPEES --on DAY] [--mid MID]',
-    schema: Search,
-    console: 'read',
-    async run(input, { db, now }) {
-      const histories = createPaymentHistory(db, now)
-      const ofException = input.exception === undefined ? undefined : await createExceptions(db).find(input.exception)
-      const [ofRefund] = input.refund === undefined ? [] : await listRefunds(db, { ourRefundId: input.refund })
-      const criteria = toCriteria(input, (ofRefund ?? ofException)?.orderId, now)
-      const isDay = 'from' in criteria
-      const { orders, more } = await histories.search(criteria, input.mid)
-      const [first, second] = orders
-      const only = first && !second && !isDay ? { ...first, ...(await findOrder(db, first.orderId, now)) } : undefined
-      const ofNoOrder = 'utr' in criteria || isDay ? await createExceptions(db).ofNoOrder(criteria) : []
-      const exceptions = ofException && orders.length === 0 ? [ofException] : ofNoOrder
-      // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
-      // merchant.
-      const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
-      const lists = {
-        payments: paymentTable(only ? [only] : orders, now),
-        exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
-        settlements: settlementTable(settlements),
-      }
-      return {
-        data: document(
-          { ...lists, more },
-          only ? describeLater(db, only, now) : lists.payments,
-          lists.exceptions,
-          ...settlementParts(orders, only, settlements),
-        ),
-        ...(more && { warnings: [`only the newest ${orders.length} are shown: add --mid, or narrow the search`] }),
-      }
-    },
-  }),
+export const findPayments = read('payments find', 'Find payments, by default those of today', {
+  title: 'Payments',
+  fields: { by: SEARCH, mid: optional(MID) },
+  async run({ by, mid }, { db, now }) {
+    const histories = createPaymentHistory(db, now)
+    const ofException = by.exception === undefined ? undefined : await createExceptions(db).find(by.exception)
+    const [ofRefund] = by.refund === undefined ? [] : await listRefunds(db, { ourRefundId: by.refund })
+    const criteria = toCriteria(by, (ofRefund ?? ofException)?.orderId, now)
+    const isDay = 'from' in criteria
+    const { orders, more } = await histories.search(criteria, mid)
+    const [first, second] = orders
+    const only = first && !second && !isDay ? { ...first, ...(await findOrder(db, first.orderId, now)) } : undefined
+    const ofNoOrder = 'utr' in criteria || isDay ? await createExceptions(db).ofNoOrder(criteria) : []
+    const exceptions = ofException && orders.length === 0 ? [ofException] : ofNoOrder
+    // Finds settlements of all merchants, even with --mid, because the bank may have settled the payment to another
+    // merchant.
+    const settlements = 'utr' in criteria ? await histories.settlementsOf([criteria.utr]) : []
+    const lists = {
+      payments: paymentTable(only ? [only] : orders, now),
+      exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
+      settlements: settlementTable(settlements),
+    }
+    return {
+      data: document(
+        { ...lists, more },
+        only ? describeLater(db, only, now) : lists.payments,
+        lists.exceptions,
+        ...settlementParts(orders, only, settlements),
+      ),
+      ...(more && { warnings: [`only the newest ${orders.length} are shown: add --mid, or narrow the search`] }),
+    }
+  },
+})
 
-  command('payments show', 'Show an order and its history', {
-    usage: '--order-id ID',
-    schema: z.object({ orderId: ourOrderId }),
-    console: 'read',
-    async run({ orderId }, { db, now }) {
-      const found = await findOrder(db, orderId, now)
-      return describe(found, now, await payoutOfOrder(db, found, now))
-    },
-  }),
-]
+export const showPayment = read('payments show', 'Show an order and its history', {
+  title: 'Order',
+  fields: { orderId: ORDER_ID },
+  async run({ orderId }, { db, now }) {
+    const found = await findOrder(db, orderId, now)
+    return describe(found, now, await payoutOfOrder(db, found, now))
+  },
+})
 
 export async function findOrder(db: Database, orderId: string, now: Date): Promise<PaymentHistory> {
   const found = await createPaymentHistory(db, now).find(orderId)
@@ -100,7 +90,7 @@ export async function findOrder(db: Database, orderId: string, now: Date): Promi
 }
 
 /** Without an identifier, the criteria are a day, by default today. `named` is the order of the refund or exception. */
-function toCriteria(input: z.output<typeof Search>, named: string | undefined, now: Date): Criteria {
+function toCriteria(input: InputOf<{ by: typeof SEARCH }>['by'], named: string | undefined, now: Date): Criteria {
   const { utr, merchantOrderId, paymentId, refund, exception, amount, on = toIstDay(now) } = input
   if (utr !== undefined) return { utr }
   if (merchantOrderId !== undefined) return { merchantOrderId }

@@ -3,53 +3,50 @@ import { createAccessKeys, type NewAccessKey, USUAL_RIGHTS } from '../../gateway
 import { hashSecret, mintKeyPair } from '../../gateway/tenants/credentials.ts'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../../platform/db/outage.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { identifier, matching, personName, text } from '../../platform/fields.ts'
+import { matching, personName } from '../../platform/fields.ts'
 import { RIGHTS } from '../../platform/rights.ts'
 import { dayText, toIstDay } from '../../platform/time.ts'
 import { CONSOLE_RIGHTS, createOperatorKeys, type NewOperatorKey } from '../console/operator-keys.ts'
-import { atomicCommand, command } from './command.ts'
+import { listKeys } from '../support/keys.ts'
+import { change, read } from './command.ts'
 import { CommandError } from './errors.ts'
+import { flag, oneOf, optional, toggle } from './field.ts'
+import { LABEL, MID, PID } from './fields.ts'
 import { record, table } from './result.ts'
 
-const OneKey = z.object({
-  /**
-   * Accepts only the form of a public key, so that the audit does not store a secret key that the operator pasted by
-   * mistake.
-   */
-  publicKey: matching(/^pk_[\w-]{1,64}$/, 'must be a public key, pk_…'),
-})
-const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional(), operator: personName.optional() })
-const ownersIn = ({ mid, pid, operator }: z.output<typeof Owner>) =>
-  [mid, pid, operator].filter((given) => given !== undefined).length
+/** Accepts only the form of a public key, so that the audit stores no secret key that the operator pasted by mistake. */
+const publicKey = flag(matching(/^pk_[\w-]{1,64}$/, 'must be a public key, pk_…'), 'KEY', 'Public key', 'such as pk_…')
+const operator = flag(personName, 'NAME', 'Operator', 'who signs in to the console')
+const expiresOn = optional(
+  flag(dayText, 'DAY', 'Last day (IST) on which the key is valid', 'default: the key does not expire'),
+)
 const rightsText = z.string().transform((list) => list.split(',').map((name) => name.trim()))
-const areOf = (known: readonly string[], rights: readonly string[] = []) => rights.every((one) => known.includes(one))
+const rights = flag(
+  rightsText,
+  'LIST',
+  'Rights of the key',
+  `of ${RIGHTS.join(', ')}; default: all except refund; for an operator read or read,act`,
+)
 
 export const keyCommands = [
-  atomicCommand('keys create', 'Create an API key; its secret is shown once', {
-    usage:
-      '(--mid MID [--rights LIST] [--may-refund] | --pid PID | --operator NAME --rights read[,act]) [--expires-on DAY] [--label TEXT]',
+  change('keys create', 'Create an API key; its secret is shown once', {
     note: 'With --operator, the key is for the operator console only.',
-    schema: Owner.extend({
-      rights: rightsText.optional(),
-      mayRefund: z.boolean().optional(),
-      expiresOn: dayText.optional(),
-      label: text(100).optional(),
-    })
-      .refine((input) => ownersIn(input) === 1, 'give one of --mid, --pid and --operator')
-      .refine(
-        ({ pid, rights, mayRefund }) => pid === undefined || (areOf(['list'], rights) && !mayRefund),
-        'the key of a partner has only the right list: omit --rights and --may-refund',
-      )
-      .refine(
-        ({ mid, rights }) => mid === undefined || areOf(RIGHTS, rights),
-        `--rights must be a comma-separated list of ${RIGHTS.join(', ')}`,
-      )
-      .refine(
-        ({ operator, rights, mayRefund }) =>
-          operator === undefined || (rights?.includes('read') && areOf(CONSOLE_RIGHTS, rights) && !mayRefund),
-        'the key of an operator needs --rights read or --rights read,act, without --may-refund',
+    fields: {
+      owner: oneOf(
+        [
+          {
+            mid: { ...MID, label: 'Create a key for this merchant' },
+            rights: optional(rights),
+            mayRefund: optional(toggle('Add the right refund')),
+          },
+          { pid: { ...PID, label: 'Create a key for this partner' }, rights: optional(rights) },
+          { operator, rights: optional(rights) },
+        ],
+        rightsError,
       ),
-    run({ mid, pid, operator, rights = USUAL_RIGHTS, mayRefund, expiresOn, label = null }, { client, now }) {
+      ...{ expiresOn, label: LABEL },
+    },
+    run({ owner: { mid, pid, operator, rights = USUAL_RIGHTS, mayRefund }, expiresOn, label = null }, { client, now }) {
       const key = { label, expiresOn, now }
       if (operator !== undefined) {
         return addKey(client, { ...key, operator, rights: CONSOLE_RIGHTS.filter((right) => rights.includes(right)) })
@@ -60,10 +57,9 @@ export const keyCommands = [
     },
   }),
 
-  atomicCommand('keys rotate', 'Create a replacement for an API key', {
-    usage: '--public-key KEY [--expires-on DAY] [--label TEXT]',
+  change('keys rotate', 'Create a replacement for an API key', {
     note: 'The new key has the rights of the old key, but not its expiry. The old key remains valid until it expires or you revoke it.',
-    schema: OneKey.extend({ expiresOn: dayText.optional(), label: text(100).optional() }),
+    fields: { publicKey, expiresOn, label: { ...LABEL, hint: 'for operators; default: that of the old key' } },
     async run({ publicKey: old, expiresOn, label }, { client, now }) {
       const found = (await listKeys(client, {})).find((one) => one.publicKey === old)
       if (!found || found.revokedAt !== null || (found.expiresOn !== null && found.expiresOn < toIstDay(now))) {
@@ -79,18 +75,16 @@ export const keyCommands = [
     },
   }),
 
-  command('keys list', 'List API keys and when each was last used', {
-    usage: '[--mid MID | --pid PID | --operator NAME]',
-    schema: Owner.refine((owner) => ownersIn(owner) <= 1, 'give one of --mid, --pid and --operator'),
-    async run(owner, { db }) {
+  read('keys list', 'List API keys and when each was last used', {
+    fields: { owner: oneOf([{}, { mid: MID }, { pid: PID }, { operator }]) },
+    async run({ owner }, { db }) {
       const columns = 'publicKey, mid, pid, operator, label, rights, expiresOn, createdAt, lastUsedOn, revokedAt'
       return table(columns, await listKeys(db, owner), 'No keys.')
     },
   }),
 
-  atomicCommand('keys revoke', 'Revoke an API key permanently', {
-    usage: '--public-key KEY',
-    schema: OneKey,
+  change('keys revoke', 'Revoke an API key permanently', {
+    fields: { publicKey },
     async run({ publicKey }, { client, now }) {
       const revoked =
         (await createAccessKeys(client).revoke(publicKey, now)) ??
@@ -101,15 +95,16 @@ export const keyCommands = [
   }),
 ]
 
-/** Lists the keys of merchants and partners, then the keys of operators. */
-export async function listKeys(db: Queryable, owner: z.output<typeof Owner>) {
-  const { mid, pid, operator } = owner
-  const accessKeys = operator === undefined ? await createAccessKeys(db).list({ mid, pid }) : []
-  const operatorKeys = (mid ?? pid) === undefined ? await createOperatorKeys(db).list({ operator }) : []
-  return [
-    ...accessKeys.map((key) => ({ ...key, operator: null })),
-    ...operatorKeys.map((key) => ({ ...key, mid: null, pid: null, lastUsedOn: null })),
-  ]
+type Owner = Partial<Record<'mid' | 'pid' | 'operator', string | undefined>>
+
+function rightsError({ mid, pid, rights = [] }: Owner & { rights?: string[] | undefined }): string | undefined {
+  const areOf = (known: readonly string[]) => rights.every((one) => known.includes(one))
+  if (mid !== undefined && !areOf(RIGHTS)) return `--rights must be a comma-separated list of ${RIGHTS.join(', ')}`
+  if (pid !== undefined && !areOf(['list'])) return 'the key of a partner has only the right list: omit --rights'
+  const isOfOperator = (mid ?? pid) === undefined
+  return isOfOperator && !(rights.includes('read') && areOf(CONSOLE_RIGHTS))
+    ? 'the key of an operator needs --rights read or --rights read,act'
+    : undefined
 }
 
 type NewKey = NewAccessKey | NewOperatorKey

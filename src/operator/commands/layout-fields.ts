@@ -14,6 +14,8 @@ import {
   STATEMENT_COLUMNS,
 } from '../../platform/csv/layouts.ts'
 import { errorText, identifier, text } from '../../platform/fields.ts'
+import { flag, type InputOf, list, optional } from './field.ts'
+import { MID } from './fields.ts'
 
 export const OURS = [
   ...new Set<string>([...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS]),
@@ -37,19 +39,29 @@ const pair = (ours: readonly string[], rule: string, errorOf: (typed: [string, s
     .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
     .refine(([name]) => ours.includes(name), { error: ({ input }) => errorOf(input as [string, string]) })
 
-/** The only text of a line in the file. */
-const lineText = z.string().trim().pipe(text(255))
+/** Texts of lines in the file, each the only text of its line. */
+const LINES = z.array(z.string().trim().pipe(text(255))).default([])
 
-/** The flags that describe a layout. */
-export const LayoutFields = z
-  .object({
-    name: identifier,
-    column: z.array(
+/** The fields that describe a layout. */
+export const LAYOUT_FIELDS = {
+  name: flag(identifier, 'LAYOUT', 'Name of the layout'),
+  column: list(
+    z.array(
       pair(OURS, COLUMN_RULE, columnError).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
       errorText(COLUMN_RULE),
     ),
-    date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
-    status: z
+    'COLUMN=NAME',
+    'Column and its name in the file',
+    'such as amount="Net Amount"',
+  ),
+  date: flag(
+    z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
+    'FORMAT',
+    'Format of dates in the file',
+    'such as dd/mm/yyyy',
+  ),
+  status: list(
+    z
       .array(
         pair([...STATUSES, ...PAYMENT_STATUSES], STATUS_RULE).refine(
           ([ours, words]) => ours !== IGNORED || words !== '',
@@ -57,26 +69,18 @@ export const LayoutFields = z
         ),
       )
       .default([]),
-    mid: identifier.optional(),
-    negativeBelow: z.array(lineText).default([]),
-    ignoreLine: z.array(lineText).default([]),
-  })
-  .superRefine((fields, context) => {
-    const message = errorOf(toLayout(fields))
-    if (message !== undefined) context.addIssue(message)
-  })
-
-type Fields = {
-  name: string
-  column: [string, string][]
-  date: string
-  status: [string, string][]
-  mid?: string | undefined
-  negativeBelow: string[]
-  ignoreLine: string[]
+    'STATUS[=VALUE,…]',
+    'Status and its values in the file',
+    'such as SUCCESS=Success,Settled',
+  ),
+  mid: optional({ ...MID, label: 'Merchant of every row', hint: 'for files without a column mid' }),
+  negativeBelow: list(LINES, 'TEXT', 'Amounts below a line whose only text is this are negative', 'such as Refunds'),
+  ignoreLine: list(LINES, 'TEXT', 'Skip a line between rows whose only text is this'),
 }
 
-export const toLayout = ({ name, column: columns, date, status, mid, ...lines }: Fields): Layout => ({
+type Given = InputOf<typeof LAYOUT_FIELDS>
+
+export const toLayout = ({ name, column: columns, date, status, mid, ...lines }: Given): Layout => ({
   ...{ name, columns, date, mid: mid ?? null },
   ...{ negativeBelow: lines.negativeBelow, ignoredLines: lines.ignoreLine },
   statuses: Object.fromEntries(status.map(([ours, words]) => [ours, words === '' ? [] : words.split(/ *, */)])),
@@ -86,7 +90,8 @@ export const filesOf = (layout: Pick<Layout, 'columns'>) =>
   isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
 
 /** Returns the reason why the layout is unusable, or undefined if the layout is usable. */
-function errorOf(layout: Layout): string | undefined {
+export function layoutError(fields: Given): string | undefined {
+  const layout = toLayout(fields)
   const files = filesOf(layout)
   const { known, several, required, others, statuses } = KINDS[files]
   const ours = layout.columns.map(([name]) => name)

@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream'
-import * as z from 'zod'
 import { SETTLEMENT_COLUMNS, settlementFile } from '../../books/settlements/csv.ts'
 import { statementFile } from '../../books/statements/format.ts'
 import { dailyReport } from '../../gateway/payments/daily-report-format.ts'
@@ -7,24 +6,22 @@ import { type Batch, CsvFileError, storeBatches } from '../../platform/csv/csv.t
 import type { CsvFormat } from '../../platform/csv/header.ts'
 import { createLayouts, type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { identifier } from '../../platform/fields.ts'
 import { counted, type Paise, toDecimalText } from '../../platform/money.ts'
-import { FILE, readFile, rejectedLines } from '../terminal/file.ts'
-import type { Output } from '../terminal/print.ts'
-import { atomicCommand, command } from './command.ts'
+import { change, read } from './command.ts'
 import { CommandError } from './errors.ts'
-import { filesOf, LayoutFields, OURS, toLayout } from './layout-fields.ts'
-import { document, record, table } from './result.ts'
+import { LAYOUT } from './fields.ts'
+import { FILE, readFile, rejectedLines } from './file.ts'
+import { filesOf, LAYOUT_FIELDS, layoutError, OURS, toLayout } from './layout-fields.ts'
+import { document, type Output, record, table } from './result.ts'
 
 /** Number of rows that `try` prints. */
 const ROWS_SHOWN = 5
 
 export const layoutCommands = [
-  atomicCommand('settlements layout add', 'Add a layout for bank or acquirer files', {
-    usage:
-      '--name LAYOUT --column COLUMN=NAME … --date FORMAT [--status STATUS[=VALUE,…] …] [--mid MID] [--negative-below TEXT …] [--ignore-line TEXT …]',
+  change('settlements layout add', 'Add a layout for bank or acquirer files', {
     note: `COLUMN is one of ${OURS.join(', ')}. The column day makes it a layout of bank statements, the column paid_at of daily transaction reports.`,
-    schema: LayoutFields,
+    fields: LAYOUT_FIELDS,
+    check: layoutError,
     async run(fields, { client }) {
       const layout = toLayout(fields)
       if (!(await createLayouts(client).add(layout))) {
@@ -36,30 +33,27 @@ export const layoutCommands = [
     },
   }),
 
-  command('settlements layout list', 'List file layouts', {
+  read('settlements layout list', 'List file layouts', {
     async run(_, { db }) {
       const columns = 'name, of, columns, date, statuses, mid, negativeBelow, ignoredLines'
       return table(columns, await createLayouts(db).list(), { empty: 'No layouts.', cells: toShown })
     },
   }),
 
-  atomicCommand('settlements layout remove', 'Remove a layout; imported data stays', {
-    usage: '--name LAYOUT',
-    schema: z.object({ name: identifier }),
+  change('settlements layout remove', 'Remove a layout; imported data stays', {
+    fields: { name: LAYOUT_FIELDS.name },
     async run({ name }, { client }) {
       if (!(await createLayouts(client).remove(name))) throw unknownLayout(name)
       return { data: document({ name }, `Layout ${name} removed.`), created: { name } }
     },
   }),
 
-  command('settlements layout try', 'Preview how a layout reads a file', {
-    usage: 'FILE|- --layout LAYOUT',
+  read('settlements layout try', 'Preview how a layout reads a file', {
     note: 'The preview shows the first rows and every error. Nothing is stored.',
-    schema: z.object({ file: FILE, layout: identifier }),
-    argument: 'file',
-    run: async ({ file, layout }, { db, terminal }) => {
-      const found = await findLayout(db, layout)
-      return readFile(file, terminal, (csv) => tryLayout(csv, found))
+    fields: { file: FILE, layout: LAYOUT },
+    run: async ({ file, layout }, context) => {
+      const found = await findLayout(context.db, layout)
+      return readFile(file, context, (csv) => tryLayout(csv, found))
     },
   }),
 ]

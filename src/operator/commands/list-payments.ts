@@ -1,37 +1,39 @@
 import * as z from 'zod'
 import { ORDERS, ordersOf, STATUS_RULE, TXN_STATUSES } from '../../gateway/payments/order-list.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { errorText, identifier } from '../../platform/fields.ts'
+import { errorText } from '../../platform/fields.ts'
 import { jsonForm, type ListValues, secondsOf } from '../../platform/lists/list.ts'
 import { createLists } from '../../platform/lists/lists.ts'
 import { toPaise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
-import { command } from './command.ts'
-import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
+import { read } from './command.ts'
+import { flag, oneOf, optional } from './field.ts'
+import { daysOf, FROM, inOrder, MID, MONTH, TO } from './fields.ts'
 import { requireMerchant } from './reconcile.ts'
 import { rupees, table } from './result.ts'
 
-export const listPaymentCommands = [
-  command('payments list', 'List orders of a merchant', {
-    usage: `--mid MID [${DAYS_USAGE}] [--status STATUS] [--csv]`,
-    note: 'The list has orders that were not paid, too. Without days, it covers today.',
-    schema: z
-      .object({ ...DAYS, mid: identifier, status: z.enum(TXN_STATUSES, errorText(STATUS_RULE)).optional() })
-      .superRefine(inOrder),
-    csv: true,
-    console: 'read',
-    async run({ mid, status, ...typed }, { db, now }) {
-      await requireMerchant(db, mid)
-      const { from = typed.to ?? toIstDay(now), to = from } = daysOf(typed)
-      const days = { from: secondsOf(startOfDay(from)), until: secondsOf(nextDay(startOfDay(to))) }
-      const orders = readOrders(db, { mid, status, ...days, now: secondsOf(now) })
-      return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded', orders, {
-        empty: 'No orders.',
-        first: ['createdAt', 'merchantOrderId', 'amount', 'status', 'reason', 'utr', 'refunded'],
-      })
-    },
-  }),
-]
+export const listPayments = read('payments list', 'List orders of a merchant', {
+  title: 'Orders',
+  note: 'The list has orders that were not paid, too. Without days, it covers today.',
+  fields: {
+    mid: MID,
+    period: oneOf([{ from: optional(FROM), to: optional(TO) }, { month: MONTH }], inOrder),
+    status: optional(
+      flag(z.enum(TXN_STATUSES, errorText(STATUS_RULE)), 'STATUS', 'Status', 'txnStatus, such as PENDING'),
+    ),
+  },
+  csv: true,
+  async run({ mid, status, period }, { db, now }) {
+    await requireMerchant(db, mid)
+    const { from = period.to ?? toIstDay(now), to = from } = daysOf(period)
+    const days = { from: secondsOf(startOfDay(from)), until: secondsOf(nextDay(startOfDay(to))) }
+    const orders = readOrders(db, { mid, status, ...days, now: secondsOf(now) })
+    return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded', orders, {
+      empty: 'No orders.',
+      first: ['createdAt', 'merchantOrderId', 'amount', 'status', 'reason', 'utr', 'refunded'],
+    })
+  },
+})
 
 /** Reads the orders of fetchOrderList, so that an operator sees what the merchant sees. */
 async function* readOrders(db: Database, values: ListValues) {

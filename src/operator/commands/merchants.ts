@@ -1,13 +1,13 @@
-import type * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
+import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { checkLogo, LOGO_LIMITS, type Logo, LogoError } from '../../gateway/tenants/logo.ts'
 import { saveLogo } from '../../gateway/tenants/logos.ts'
 import { type MerchantFee, newestFees, saveFees } from '../../gateway/tenants/merchant-fees.ts'
 import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
-import { ChangedMerchant, NewMerchant, OneMerchant } from '../../gateway/tenants/schema.ts'
+import { ChangedMerchant, NewMerchant } from '../../gateway/tenants/schema.ts'
 import {
   CATEGORY_RULE_DATE,
   categoryLimits,
@@ -18,24 +18,114 @@ import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIndianDigits } from '../../platform/money.ts'
-import { readBytes } from '../terminal/file.ts'
-import type { Output, Terminal } from '../terminal/print.ts'
-import { atomicCommand, command } from './command.ts'
+import { type Context, change, read } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
-import { document, type RecordData, record, table } from './result.ts'
+import { flag, flagOf, type InputOf, list, nameOf } from './field.ts'
+import { MID } from './fields.ts'
+import { readBytes } from './file.ts'
+import { document, type Output, type RecordData, record, table } from './result.ts'
 
-const OPTIONAL =
-  '[--dynamic-qr link|image] [--acquirer ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]] [--account NAME|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--max-expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default] … [--max-amount RUPEES|default] [--fee PERCENT[,FALLBACK] --tax PERCENT[,FALLBACK] | --fee none] [--logo FILE|none] [--colour COLOUR|none] [--website URL|none] [--support EMAIL|TELEPHONE|none]'
+const { shape } = ChangedMerchant
+const SETTINGS = {
+  name: flag(shape.name, 'NAME', 'Name that customers see', 'such as "Chai Point"'),
+  vpa: flag(shape.vpa, 'VPA', 'UPI address that receives the payments', 'such as shop@bank'),
+  mcc: flag(shape.mcc, 'CODE', 'Merchant category code that the bank assigned', 'such as 5814'),
+  dynamicQr: flag(shape.dynamicQr, 'link|image', 'Form of dynamicQR', 'a link to an image, or the image itself'),
+  acquirer: flag(
+    shape.acquirer,
+    'ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]',
+    'Acquirer',
+    `${ACQUIRER_NAMES.join(', ')}; after a comma the fallback acquirer`,
+  ),
+  account: flag(
+    shape.account,
+    'NAME|default',
+    'Name of the acquirer account',
+    'default: the account of the environment',
+  ),
+  acquirerMerchantId: flag(shape.acquirerMerchantId, 'ID', 'Identifier of the merchant at the acquirer'),
+  input: flag(
+    shape.input,
+    'strict|shop',
+    'Accepted requests',
+    'strict: fields as specified; shop: also the formats that store plugins send',
+  ),
+  expiryMinutes: flag(
+    shape.expiryMinutes,
+    'N|default',
+    'Minutes until a payment intent expires',
+    '1 to 1440; default is INTENT_EXPIRY_MINUTES',
+  ),
+  maxExpiryMinutes: flag(
+    shape.maxExpiryMinutes,
+    'N|default',
+    'Maximum expiry_minutes of a request',
+    '5 to 43200; default is 1440',
+  ),
+  returnCall: flag(shape.returnCall, 'on|off', 'Whether the service calls the redirect_url of paid orders'),
+  payee: list(
+    shape.payee,
+    'VPA|PREFIX*@HANDLE|default',
+    'UPI address that the acquirer’s links may name',
+    'default removes all',
+  ),
+  maxAmount: flag(
+    shape.maxAmount,
+    'RUPEES|default',
+    'Maximum amount of an order in whole rupees',
+    '1 to 500000; default is 100000',
+  ),
+  fee: flag(
+    shape.fee,
+    'PERCENT[,FALLBACK]|none',
+    'Contract fee in percent',
+    'such as 1.8; FALLBACK is the fee of the fallback acquirer',
+  ),
+  tax: flag(shape.tax, 'PERCENT[,FALLBACK]', 'Tax on the fee in percent', 'such as 18'),
+  logo: flag(
+    shape.logo,
+    'FILE|none',
+    'Logo of the pay page',
+    'PNG of at most 32 KiB and 512 × 512 pixels; - for standard input',
+  ),
+  colour: flag(shape.colour, 'COLOUR|none', 'Colour of the pay page', "in quotes, such as '#0b6b4f'"),
+  website: flag(shape.website, 'URL|none', 'https URL of the merchant’s website', 'shown on the pay page'),
+  support: flag(
+    shape.support,
+    'EMAIL|TELEPHONE|none',
+    'E-mail address or telephone number',
+    'shown as help on the pay page',
+  ),
+}
+
+export const listMerchants = read('merchants list', 'List merchants, their settings and warnings', {
+  title: 'Merchants',
+  async run(_, { db }) {
+    const more = await readMore(db)
+    const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
+    const columns =
+      'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxExpiryMinutes, maxAmount, fees, returnCall, logo, colour, website, support, createdAt, disabledAt, warnings'
+    return table(columns, merchants, {
+      empty: 'No merchants.',
+      cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
+    })
+  },
+})
 
 export const merchantCommands = [
-  atomicCommand('merchants add', 'Add a merchant', {
-    usage: `[--mid MID] --name NAME --vpa VPA [--mcc CODE] ${OPTIONAL}`,
-    schema: NewMerchant,
-    async run(
-      { returnCall, payee: payees, account, fee, tax, logo: file, ...given },
-      { config, client, now, terminal },
-    ) {
-      const logo = await readLogo(file, terminal)
+  change('merchants add', 'Add a merchant', {
+    fields: {
+      mid: flag(NewMerchant.shape.mid, 'MID', 'Identifier of the merchant', 'default: assigned by the service'),
+      ...SETTINGS,
+      name: { ...SETTINGS.name, schema: NewMerchant.shape.name },
+      vpa: { ...SETTINGS.vpa, schema: NewMerchant.shape.vpa },
+      mcc: { ...SETTINGS.mcc, schema: NewMerchant.shape.mcc },
+      dynamicQr: { ...SETTINGS.dynamicQr, schema: NewMerchant.shape.dynamicQr },
+      acquirer: { ...SETTINGS.acquirer, schema: NewMerchant.shape.acquirer },
+    },
+    async run({ returnCall, payee: payees, account, fee, tax, logo: file, ...given }, context) {
+      const { config, client, now } = context
+      const logo = await readLogo(file, context)
       const merchant = { ...given, ...toColumns(given.acquirer, account) }
       await rejectInvalidAcquirers(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees, logo: logo?.sha256 }, now)
@@ -47,31 +137,19 @@ export const merchantCommands = [
     },
   }),
 
-  command('merchants list', 'List merchants, their settings and warnings', {
-    console: 'read',
-    async run(_, { db }) {
-      const more = await readMore(db)
-      const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
-      const columns =
-        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxExpiryMinutes, maxAmount, fees, returnCall, logo, colour, website, support, createdAt, disabledAt, warnings'
-      return table(columns, merchants, {
-        empty: 'No merchants.',
-        cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
-      })
-    },
-  }),
+  listMerchants,
 
-  atomicCommand('merchants update', 'Change the settings of a merchant', {
-    usage: `--mid MID [--name NAME] [--vpa VPA] [--mcc CODE] ${OPTIONAL}`,
-    schema: ChangedMerchant.refine(
-      ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --max-expiry-minutes, --return-call, --payee, --max-amount, --fee, --logo, --colour, --website, --support',
-    ),
-    async run(
-      { mid, returnCall, payee: payees, account, fee, tax, logo: file, ...typed },
-      { config, client, now, terminal },
-    ) {
-      const logo = await readLogo(file, terminal)
+  change('merchants update', 'Change the settings of a merchant', {
+    fields: { mid: MID, ...SETTINGS },
+    check: ({ mid: _, ...changes }) =>
+      Object.values(changes).some((value) => value !== undefined)
+        ? undefined
+        : `give at least one of ${Object.keys(SETTINGS)
+            .map((key) => nameOf(flagOf(key)))
+            .join(', ')}`,
+    async run({ mid, returnCall, payee: payees, account, fee, tax, logo: file, ...typed }, context) {
+      const { config, client, now } = context
+      const logo = await readLogo(file, context)
       const merchants = createMerchants(client)
       const before = known(mid, await merchants.find(mid))
       const { acquirer, ...others } = typed
@@ -88,9 +166,8 @@ export const merchantCommands = [
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    atomicCommand(`merchants ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} accepting payments for a merchant`, {
-      usage: '--mid MID',
-      schema: OneMerchant,
+    change(`merchants ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} accepting payments for a merchant`, {
+      fields: { mid: MID },
       run: async ({ mid }, { client, now }) => show(known(mid, await createMerchants(client)[verb](mid, now)), client),
     }),
   ),
@@ -101,7 +178,7 @@ type Served = AcquirerMerchant &
   Partial<Pick<Merchant, 'fallbackAcquirer' | 'fallbackAcquirerMerchantId'>>
 
 /** Converts `--acquirer` to table columns. `--account` overrides the account of the first acquirer. */
-function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>['acquirer']>, account?: string) {
+function toColumns({ first, next }: NonNullable<InputOf<typeof SETTINGS>['acquirer']>, account?: string) {
   return {
     acquirer: withAccount(first.name, account),
     ...(first.id !== undefined && { acquirerMerchantId: first.id }),
@@ -133,10 +210,10 @@ async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, 
 }
 
 /** The logo of `--logo`: null for `none`, undefined without the flag. */
-async function readLogo(file: string | undefined, terminal: Terminal): Promise<Logo | null | undefined> {
+async function readLogo(file: string | undefined, context: Context): Promise<Logo | null | undefined> {
   if (file === undefined) return undefined
   if (file === 'none') return null
-  const bytes = await readBytes(file, terminal, LOGO_LIMITS.bytes)
+  const bytes = await readBytes(file, context, LOGO_LIMITS.bytes)
   try {
     return checkLogo(bytes)
   } catch (error) {

@@ -1,13 +1,14 @@
 import { createPartners } from '../../gateway/tenants/partners.ts'
-import { NewPartner, OneLink } from '../../gateway/tenants/schema.ts'
-import { atomicCommand, command } from './command.ts'
+import { NewPartner } from '../../gateway/tenants/schema.ts'
+import { change, read } from './command.ts'
 import { CommandError } from './errors.ts'
+import { flag } from './field.ts'
+import { MID, PID } from './fields.ts'
 import { document, record, table } from './result.ts'
 
 export const partnerCommands = [
-  atomicCommand('partners add', 'Add a partner', {
-    usage: '--pid PID --name NAME',
-    schema: NewPartner,
+  change('partners add', 'Add a partner', {
+    fields: { pid: PID, name: flag(NewPartner.shape.name, 'NAME', 'Name of the partner') },
     async run(partner, { client, now }) {
       const added = await createPartners(client).add(partner, now)
       if (added === undefined) throw new CommandError(`pid ${partner.pid} already exists: choose another`)
@@ -15,20 +16,19 @@ export const partnerCommands = [
     },
   }),
 
-  command('partners list', 'List partners and their merchants', {
-    console: 'read',
+  read('partners list', 'List partners and their merchants', {
+    title: 'Partners',
     async run(_, { db }) {
       return table('pid, name, createdAt, mids', await createPartners(db).list(), 'No partners.')
     },
   }),
 
   ...(['link', 'unlink'] as const).map((verb) =>
-    atomicCommand(
+    change(
       `partners ${verb}`,
       verb === 'link' ? 'Give a partner read access to a merchant' : 'Revoke a partner’s access to a merchant',
       {
-        usage: '--pid PID --mid MID',
-        schema: OneLink,
+        fields: { pid: PID, mid: MID },
         async run({ pid, mid }, { client }) {
           const outcome = await createPartners(client)[verb](pid, mid)
           if (outcome === 'unknown pid') throw new CommandError(`pid ${pid} does not exist: see ops partners list`)

@@ -12,7 +12,6 @@ import { createStatusChecks } from '../../gateway/payments/status-checks.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
 import { inTransaction } from '../../platform/db/pool.ts'
 import {
-  identifier,
   matching,
   mobileAsWritten,
   pastedUtr,
@@ -22,20 +21,22 @@ import {
   UTR_RULE,
 } from '../../platform/fields.ts'
 import { counted, lenientAmountText } from '../../platform/money.ts'
-import { momentText, toIstTime } from '../../platform/time.ts'
+import { toIstTime } from '../../platform/time.ts'
 import { createPaymentHistory } from '../support/payment-history.ts'
-import { FILE, readFile } from '../terminal/file.ts'
-import { printNote, requireConfirmation, withProgress } from '../terminal/print.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { timeOfChange } from './barrier.ts'
-import { changingCommand, withhold } from './command.ts'
+import { change, changeInSteps, isOpen, withhold } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
-import { findOrder, ourOrderId } from './find-payments.ts'
+import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
+import { ACQUIRER_ACCOUNT, amountText, DRY_RUN, LAYOUT, ORDER_ID, SINCE, YES } from './fields.ts'
+import { FILE, readFile } from './file.ts'
+import { findOrder } from './find-payments.ts'
 import { findLayout } from './layouts.ts'
 import { document } from './result.ts'
-import { acquirerAccount, lockedAt } from './settlements.ts'
+import { lockedAt } from './settlements.ts'
 
+const CONFIRM_UTR = pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`))
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
@@ -48,20 +49,23 @@ const REJECTED: Record<Contradiction, string> = {
 }
 
 export const paymentCommands = [
-  changingCommand('payments confirm', 'Record a payment that the bank confirmed', {
-    usage: '--order-id ID --utr UTR --amount RUPEES [--paid-at TIME] [--note TEXT] [--double]',
-    schema: z.object({
-      orderId: ourOrderId,
-      utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
-      amount: lenientAmountText,
-      paidAt: momentText.optional(),
-      note: text(255).optional(),
-      double: z.boolean().default(false),
-    }),
-    console: 'act',
+  change('payments confirm', 'Record a payment that the bank confirmed', {
+    title: 'Confirm payment',
+    fields: {
+      orderId: ORDER_ID,
+      utr: flag(CONFIRM_UTR, 'UTR', 'UTR', 'pasted text around it is ignored'),
+      amount: {
+        ...flag(lenientAmountText, 'RUPEES', 'Amount that the bank received', 'in rupees'),
+        prefill: ({ amount }: RecordFields) => amountText(amount),
+      },
+      paidAt: optional({ ...SINCE, label: 'Time of the payment at the bank', hint: 'IST; default: unknown' }),
+      note: optional(flag(text(255), 'TEXT', 'Note', 'stored with the payment')),
+      double: optional(toggle('The bank received both payments', 'store this one as a double payment')),
+    },
+    permits: (record) => isOpen(record) && record.status !== 'SUCCESS',
     // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { utr: (typed) => pastedUtr.parse(typed) },
-    async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
+    async run({ orderId, utr, amount, paidAt, note, double }, { client, db, now, person }) {
       const createdAt = paidAt && (await createPaymentHistory(db, now).find(orderId))?.createdAt
       if (createdAt && !possibleTime(paidAt, now, createdAt)) {
         const created = `the order was created at ${toIstTime(createdAt)} and the time is now ${toIstTime(now)}`
@@ -70,18 +74,20 @@ export const paymentCommands = [
       const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
       // Any other contradiction is the operator's typing error, not a report from the bank. Storing such an error as an
       // exception would unbalance the reconciliation.
-      const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
+      const saves = (kind: Contradiction) =>
+        kind === 'UTR of another order' || (kind === 'double payment' && double === true)
       const reporting = { source: 'operator' as const, ...STORING, person, note, saves }
-      const recorded = await createReports(db).record(report, reporting)
+      const recorded = await createReports(client).record(report, reporting)
       if ('exception' in recorded) {
         const { exception } = recorded
-        if (exception === 'double payment' && double) {
-          const message = `Order ${orderId} is paid twice. The second payment is stored as a double payment; refund it with ops refunds create --exception.`
-          return document({ orderId, status: 'SUCCESS', changed: false, exception }, message)
+        if (!saves(exception)) throw new CommandError(REJECTED[exception])
+        const figures = { 'stored as': `exception: ${exception}` }
+        if (exception !== 'double payment') {
+          const error = new CommandError(`${REJECTED[exception]}; stored as an exception, see ops payments exceptions`)
+          return { figures, failure: () => error }
         }
-        throw new CommandError(
-          `${REJECTED[exception]}${saves(exception) ? '; stored as an exception, see ops payments exceptions' : ''}`,
-        )
+        const message = `Order ${orderId} is paid twice. The second payment is stored as a double payment; refund it with ops refunds create --exception.`
+        return { data: document({ orderId, status: 'SUCCESS', changed: false, exception }, message), figures }
       }
       const { changed, late } = recorded
       const isPaid = changed ? `Order ${orderId} is paid` : `Order ${orderId} was already paid`
@@ -89,22 +95,27 @@ export const paymentCommands = [
         ? `${isPaid}. The merchant had already received an unpaid status, so the payment is stored as a late payment.`
         : `${isPaid}.`
       const fields = { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) }
-      return document(fields, message)
+      const stored = late ? 'late payment' : changed ? 'payment of the order' : 'nothing: the payment is stored already'
+      return { data: document(fields, message), figures: { 'stored as': stored } }
     },
   }),
 
-  changingCommand('payments enquire', 'Check an order’s status at its acquirer', {
-    usage: '--order-id ID',
-    schema: z.object({ orderId: ourOrderId }),
-    console: 'act',
-    async run({ orderId }, context) {
-      const { db, now, person } = context
-      const { acquirer } = await findOrder(db, orderId, now)
+  changeInSteps('payments enquire', 'Check an order’s status at its acquirer', {
+    title: 'Check status',
+    fields: { orderId: ORDER_ID },
+    isUsual: true,
+    permits: (record) => isOpen(record) && record.enquiries !== null,
+    async confirm({ orderId }, context) {
+      const { acquirer, enquiries } = await findOrder(context.db, orderId, context.now)
       const client = await reachAccounts(context).clientOf(acquirer)
       const rules = statusCheckRulesOf(acquirer)
       if (!client || !rules)
         throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
       const { most } = rules
+      const left = most < UNLIMITED ? { 'status checks left': most - (enquiries ?? 0) } : {}
+      return { client, most, figures: { acquirer, ...left } }
+    },
+    async run({ orderId }, { db, now, person }, { client, most }) {
       const statusChecks = createStatusChecks(db)
       const statusCheck = await statusChecks.claim(orderId, most, now)
       if (statusCheck === undefined) {
@@ -125,18 +136,17 @@ export const paymentCommands = [
     },
   }),
 
-  changingCommand('payments import', 'Import a daily transaction report', {
-    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]]`,
+  changeInSteps('payments import', 'Import a daily transaction report', {
     note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
-    schema: z.object({ file: FILE, layout: identifier.optional(), acquirer: acquirerAccount.optional() }),
-    argument: 'file',
-    async run({ file, layout: layoutName, acquirer }, { db, person, terminal }) {
+    fields: { file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
+    async run({ file, layout: layoutName, acquirer }, context) {
+      const { db, person } = context
       if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
         throw new UsageError(WHOSE_REPORT)
       }
       const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
       const warnings: string[] = []
-      const result = await readFile(file, terminal, (csv, progress) =>
+      const result = await readFile(file, context, (csv, progress) =>
         importDailyReport(db, csv, {
           acquirer,
           layout,
@@ -161,44 +171,52 @@ export const paymentCommands = [
     },
   }),
 
-  changingCommand('payments forget-customers', 'Erase customer data', {
-    usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER) [--dry-run] [--yes]',
+  changeInSteps('payments forget-customers', 'Erase customer data', {
     note: 'Only --older-than-days 365 or more runs without confirmation.',
-    schema: z
-      .object({
-        olderThanDays: matching(/^\d{1,5}$/, DAYS_RULE)
-          .transform(Number)
-          .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
-          .optional(),
-        email: text(254).transform(storedEmail).optional(),
-        mobile: mobileAsWritten.optional(),
-        dryRun: z.boolean().default(false),
-        yes: z.boolean().default(false),
-      })
-      .refine(
-        (input) => [input.olderThanDays, input.email, input.mobile].filter((given) => given !== undefined).length === 1,
-        'give one of --older-than-days, --email and --mobile',
-      ),
+    fields: {
+      which: oneOf([
+        {
+          olderThanDays: flag(
+            matching(/^\d{1,5}$/, DAYS_RULE)
+              .transform(Number)
+              .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE),
+            'N',
+            'Erase the data of orders older than N days',
+          ),
+        },
+        {
+          email: flag(
+            text(254).transform(storedEmail),
+            'ADDRESS',
+            'Erase the data of the customer with this e-mail address',
+          ),
+        },
+        { mobile: flag(mobileAsWritten, 'NUMBER', 'Erase the data of the customer with this mobile number') },
+      ]),
+      ...{ dryRun: DRY_RUN, yes: YES },
+    },
     // The audit must not store the customer data that the command erases.
     audited: { email: withhold, mobile: withhold },
-    async run({ olderThanDays = RETAINED_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
+    asks: ({ which: { olderThanDays = 0 }, yes }) => !yes && olderThanDays < RETAINED_DAYS,
+    async confirm({ which: { olderThanDays = RETAINED_DAYS, email, mobile } }, { db, now, withProgress }) {
       const before = new Date(now.getTime() - olderThanDays * DAY_MS)
       const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before, expiredBy: now }
-      const isRetainedLongEnough = 'before' in customers && olderThanDays >= RETAINED_DAYS
       const warnings = olderThanDays < RETAINED_DAYS ? [RETAIN_LONGER] : []
-      const found = await withProgress(terminal, (progress) =>
+      const found = await withProgress((progress) =>
         countCustomers(db, customers, progress('intent found', 'intents found')),
       )
       const change = `erase the customer data of ${counted(found, 'intent')}`
-      if (dryRun) return { data: document({ wouldForget: found, warnings }, `Would ${change}.`), warnings }
-      if (!asJson)
-        for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
-      if (found > 0 && !isRetainedLongEnough && !yes) await requireConfirmation(terminal, change)
-      const erased = await withProgress(terminal, (progress) =>
+      const data = document({ wouldForget: found, warnings }, `Would ${change}.`)
+      const question = found > 0 ? change : undefined
+      return { customers, data, question, figures: { intents: found }, warnings }
+    },
+    async run(_, { db, withProgress, note, isConfirmed }, { customers, warnings, question }) {
+      if (question !== undefined && !isConfirmed) note(`${question} …`)
+      const erased = await withProgress((progress) =>
         eraseCustomers(db, customers, progress('intent erased', 'intents erased')),
       )
       const message = `Customer data of ${counted(erased, 'intent')} erased.`
-      return { data: document({ forgotten: erased, warnings }, message), created: { forgotten: erased } }
+      return { data: document({ forgotten: erased, warnings }, message), created: { forgotten: erased }, warnings }
     },
   }),
 ]

@@ -9,7 +9,7 @@ import { type End, isEnd, type MerchantBook } from '../../books/reconciliation/r
 import { type Balance, formatSums, type Sums } from '../../books/reconciliation/sums.ts'
 import { groupRupees, toDecimalText, toPaise } from '../../platform/money.ts'
 import { toIstDay, toIstTime } from '../../platform/time.ts'
-import { toOneLine } from '../terminal/harmless.ts'
+import { toOneLine } from '../support/harmless.ts'
 import { balanceText } from '../texts.ts'
 import { type Cell, document, Money, RecordData, type TableData, table } from './result.ts'
 

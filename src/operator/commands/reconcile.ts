@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { addDays, countDays, type Days } from '../../books/ledger/bank-days.ts'
+import { addDays, countDays } from '../../books/ledger/bank-days.ts'
 import { findShortPayout } from '../../books/reconciliation/arrivals.ts'
 import type { MerchantError } from '../../books/reconciliation/merchant-errors.ts'
 import { openDiscrepancies } from '../../books/reconciliation/open-discrepancies.ts'
@@ -10,13 +10,14 @@ import { amountOf } from '../../books/reconciliation/rests.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createPartners } from '../../gateway/tenants/partners.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
+import { errorText, matching } from '../../platform/fields.ts'
 import { addPaise, counted, toIndianRupees } from '../../platform/money.ts'
-import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
-import { changingCommand, command } from './command.ts'
-import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
+import { change, read } from './command.ts'
 import { CommandError } from './errors.ts'
+import { flag, oneOf, optional } from './field.ts'
+import { ANY_PERIOD, bothDaysOf, DAY, daysOf, FROM, inOrder, MID, MONTH, PAYOUT, PID, REASON, TO } from './fields.ts'
 import { collectErrors, errorsLine } from './merchant-errors.ts'
 import { openList } from './open-differences.ts'
 import { openPayouts } from './payout-list.ts'
@@ -33,55 +34,55 @@ const DIFFERENCE_RULE =
 const RESOLUTIONS =
   'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, ₹amount, reason'
 
-const Report = z
-  .object({
-    ...DAYS,
-    asOf: dayText.optional(),
-    payout: pastedReference.optional(),
-    mid: identifier.optional(),
-    pid: identifier.optional(),
-  })
-  .superRefine(inOrder)
-  .refine(
-    ({ from, to, month, payout }) => (payout ? !from && !to && !month : month || (from && to)),
-    'give one of --from and --to, --month, or --payout',
-  )
-  .refine(({ mid, pid }) => !(mid && pid), 'give either --mid or --pid')
-  .refine(({ payout, asOf }) => !(payout && asOf), '--as-of cannot be combined with --payout')
-  .refine(
-    ({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS,
-    `the period must be at most ${LONGEST_DAYS} days`,
-  )
+const asOf = optional({ ...DAY, label: 'As of', hint: 'ignores everything recorded after this day (IST)' })
+
+export const reconciliation = read('reconcile', 'Reconcile payments with settlements', {
+  title: 'Reconciliation',
+  fields: {
+    of: oneOf([{ from: FROM, to: TO, asOf }, { month: MONTH, asOf }, { payout: PAYOUT }], ({ from, to }) =>
+      from && to && from <= to && countDays(from, to) > LONGEST_DAYS
+        ? `the period must be at most ${LONGEST_DAYS} days`
+        : inOrder({ from, to }),
+    ),
+    merchants: oneOf([{}, { mid: MID }, { pid: PID }]),
+  },
+  csv: true,
+  async run({ of: { asOf, payout, ...days }, merchants }, { db, now }) {
+    const { mid, pid } = merchants
+    await requireMerchant(db, mid)
+    if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
+      throw new CommandError(`pid ${pid} does not exist: see ops partners list`)
+    }
+    if (payout !== undefined) return payoutData(await findPayout(db, { payout, ...merchants, now }), payout)
+    const period = bothDaysOf(days)
+    const { rows, failure } = collectErrors(reconcile(db, { ...period, ...merchants, now: knownAt(asOf, now) }))
+    return { data: reportOf(rows, period), failure }
+  },
+})
 
 export const reconcileCommands = [
-  command('reconcile', 'Reconcile payments with settlements', {
-    usage: `(${DAYS_USAGE} | --payout UTR|REFERENCE) [--as-of DAY] [--mid MID | --pid PID] [--csv]`,
-    schema: Report,
-    csv: true,
-    console: 'read',
-    async run({ from, to, month, asOf, payout, ...merchants }, { db, now }) {
-      const { mid, pid } = merchants
-      await requireMerchant(db, mid)
-      if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
-        throw new CommandError(`pid ${pid} does not exist: see ops partners list`)
-      }
-      if (payout !== undefined) return payoutData(await findPayout(db, { payout, ...merchants, now }), payout)
-      const days = daysOf({ from, to, month }) as Days
-      const { rows, failure } = collectErrors(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }))
-      return { data: reportOf(rows, days), failure }
-    },
-  }),
+  reconciliation,
 
-  changingCommand('reconcile resolve', 'Resolve a discrepancy manually', {
-    usage: `--difference ID --reason TEXT [--as ${WRITTEN_OFF_AS.join('|')}]`,
+  change('reconcile resolve', 'Resolve a discrepancy manually', {
+    title: 'Resolve',
     note: 'Use it for discrepancies that no settlement file will clear.',
-    schema: z.object({
-      difference: matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
-      reason: text(255),
-      as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
-    }),
-    console: 'act',
-    async run({ difference: id, reason, as }, { db, change, now, person }) {
+    fields: {
+      difference: {
+        ...flag(matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE), 'ID', 'Discrepancy', '16 hex digits'),
+        record: {},
+      },
+      reason: REASON,
+      as: optional(
+        flag(
+          z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)),
+          WRITTEN_OFF_AS.join('|'),
+          'Ledger account for the written-off amount',
+          WRITTEN_OFF_AS.join(', '),
+        ),
+      ),
+    },
+    async run({ difference: id, reason, as }, { client, db, now, person }) {
+      const resolvedAt = await timeOfChange(client)
       const errors: MerchantError[] = []
       const onError = (error: MerchantError) => errors.push(error)
       const found = (await findDiscrepancy(db, id, now, onError)) ?? (await findShortPayout(db, id, now, onError))
@@ -94,30 +95,36 @@ export const reconcileCommands = [
       }
       if (found.resolution !== null)
         throw new CommandError(`discrepancy ${id} was already resolved: ${found.resolution}`)
-      return change(async (client) => {
-        const resolvedAt = await timeOfChange(client)
-        if (!(await enterResolution(client, found, { reason, as, by: person, now: resolvedAt }))) {
-          throw new CommandError(`another operator has just resolved discrepancy ${id}: run ops reconcile for its day`)
-        }
-        const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
-        const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt }
-        const message = `Discrepancy ${id}, ${found.kind} of ${toIndianRupees(found.owed)}, resolved${as ? ` as ${as}` : ''}.`
-        return { data: document({ ...found, ...amounts, ...entry }, message), created: { mid: found.mid } }
-      })
+      if (!(await enterResolution(client, found, { reason, as, by: person, now: resolvedAt }))) {
+        throw new CommandError(`another operator has just resolved discrepancy ${id}: run ops reconcile for its day`)
+      }
+      const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
+      const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt }
+      const message = `Discrepancy ${id}, ${found.kind} of ${toIndianRupees(found.owed)}, resolved${as ? ` as ${as}` : ''}.`
+      const { kind, day, mid, orderId, settlementUtr } = found
+      return {
+        data: document({ ...found, ...amounts, ...entry }, message),
+        created: { mid },
+        figures: { kind, amount: amounts.owed, day, mid, orderId, settlementUtr },
+      }
     },
   }),
 
-  command('reconcile differences', 'List open discrepancies and open payouts', {
-    usage: '[--older-than DAYS] [--mid MID] [--csv]',
+  read('reconcile differences', 'List open discrepancies and open payouts', {
+    title: 'Discrepancies',
     note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
-    schema: z.object({
-      olderThan: matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
-        .default('1')
-        .transform(Number),
-      mid: identifier.optional(),
-    }),
+    fields: {
+      olderThan: flag(
+        matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
+          .default('1')
+          .transform(Number),
+        'DAYS',
+        'Smallest age in days',
+        'default: 1',
+      ),
+      mid: optional(MID),
+    },
     csv: true,
-    console: 'read',
     async run({ olderThan, mid }, { db, now }) {
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
@@ -127,18 +134,14 @@ export const reconcileCommands = [
     },
   }),
 
-  command('reconcile resolutions', 'List discrepancies that operators resolved', {
-    usage: `[${DAYS_USAGE}] [--mid MID] [--csv]`,
+  read('reconcile resolutions', 'List discrepancies that operators resolved', {
+    title: 'Resolutions',
     note: 'The days are those on which the discrepancies were resolved.',
-    schema: z
-      .object({ ...DAYS, mid: identifier.optional() })
-      .superRefine(inOrder)
-      .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give --from and --to together'),
+    fields: { period: ANY_PERIOD, mid: optional(MID) },
     csv: true,
-    console: 'read',
-    async run({ mid, ...typed }, { db }) {
+    async run({ mid, period }, { db }) {
       await requireMerchant(db, mid)
-      const { from, to } = daysOf(typed)
+      const { from, to } = daysOf(period)
       const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
       return table(RESOLUTIONS, await listResolutions(db, { mid, ...days }), 'No resolved discrepancies.')
     },

@@ -1,66 +1,80 @@
-import * as z from 'zod'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
-import { createRefund, type RefundResult } from '../../gateway/refunds/create-refund.ts'
+import { createRefund, findPayment, type RefundResult } from '../../gateway/refunds/create-refund.ts'
 import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
-import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
+import {
+  REASON_CHARACTERS,
+  type Refund,
+  type RefundStatus,
+  type RefundUpdate,
+  toRefundData,
+} from '../../gateway/refunds/refund.ts'
 import { returnRefund } from '../../gateway/refunds/return-refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
-import type { Database } from '../../platform/db/pool.ts'
-import { identifier, pastedUtr, text } from '../../platform/fields.ts'
-import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
+import type { Queryable, Transactional } from '../../platform/db/pool.ts'
+import { pastedUtr, text } from '../../platform/fields.ts'
+import { addPaise, lenientRefund, toIndianRupees } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
-import type { Result } from '../terminal/print.ts'
 import { timeOfChange } from './barrier.ts'
-import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
+import { change, isOpen, read, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
-import { exceptionId } from './exceptions.ts'
-import { findOrder, ourOrderId, ourRefundId, refundTable } from './find-payments.ts'
-import { document, Money, type RecordData, record } from './result.ts'
+import { flag, oneOf, optional, type RecordFields } from './field.ts'
+import { ACQUIRER_FILTER, amountText, EXCEPTION, MID, OPEN, ORDER_ID, REFUND } from './fields.ts'
+import { findOrder, refundTable } from './find-payments.ts'
+import { document, Money, type RecordData, type Result, record, rupees } from './result.ts'
 
-const Which = z.object({ refund: ourRefundId })
+const NOTE = flag(text(100, 3), 'TEXT', 'Reason of the refund', '3 to 100 characters')
+const RRN = flag(pastedUtr, 'RRN', 'Bank reference (RRN) of the refund')
+/** The audit stores only the reference, because the text pasted around it may contain the customer's name. */
+const audited = { reference: (typed: string) => pastedUtr.parse(typed) }
+
+export const listOfRefunds = read('refunds list', 'List refunds', {
+  title: 'Refunds',
+  fields: { open: OPEN, mid: optional(MID), acquirer: ACQUIRER_FILTER },
+  async run({ open = false, ...filter }, { db }) {
+    return refundTable(await listRefunds(db, { open, ...filter }), { empty: 'No refunds.' })
+  },
+})
 
 export const refundCommands = [
-  command('refunds list', 'List refunds', {
-    usage: '[--open] [--mid MID] [--acquirer ACQUIRER[:ACCOUNT]]',
-    schema: z.object({ open: z.boolean().default(false), mid: identifier.optional(), acquirer: text(100).optional() }),
-    console: 'read',
-    async run(filter, { db }) {
-      return refundTable(await listRefunds(db, filter), { empty: 'No refunds.' })
-    },
-  }),
+  listOfRefunds,
 
-  command('refunds show', 'Show a refund', {
-    usage: '--refund ID',
-    schema: Which,
-    console: 'read',
+  read('refunds show', 'Show a refund', {
+    title: 'Refund',
+    fields: { refund: REFUND },
     run: async ({ refund: id }, { db }) => shownRefund(await findRefund(db, id)),
   }),
 
-  changingCommand('refunds create', 'Create a refund', {
-    usage: '(--order-id ID [--amount RUPEES] --note TEXT | --exception ID [--note TEXT])',
+  change('refunds create', 'Create a refund', {
+    title: 'Refund',
     note: 'With --exception, the whole double or late payment is refunded.',
-    schema: z
-      .object({
-        orderId: ourOrderId.optional(),
-        exception: exceptionId.optional(),
-        amount: lenientRefund.optional(),
-        note: text(100, 3).optional(),
-      })
-      .refine(
-        ({ orderId, exception, amount, note }) =>
-          exception === undefined ? orderId !== undefined && note !== undefined : !orderId && amount === undefined,
-        'give --order-id and --note, or --exception without --amount to refund its whole payment',
-      ),
-    console: 'act',
+    fields: {
+      of: oneOf([
+        {
+          orderId: ORDER_ID,
+          amount: {
+            ...optional(flag(lenientRefund, 'RUPEES', 'Amount', 'in rupees; default: everything not refunded yet')),
+            prefill: ({ refundable }: RecordFields) => amountText(refundable),
+          },
+          note: NOTE,
+        },
+        { exception: EXCEPTION, note: optional(NOTE) },
+      ]),
+    },
+    isUsual: true,
+    permits: (record) =>
+      isOpen(record) &&
+      (record.refundable instanceof Money
+        ? record.refundable.paise > 0
+        : record.kind === 'double payment' || record.kind === 'late payment'),
     // Withholds the note, because the audit is never erased and a note may name the customer.
     audited: { note: withhold },
-    async run({ orderId = '', exception, amount, note }, { db, now, person }) {
+    async run({ of: { orderId, exception, amount, note } }, { client, db, now, person }) {
       const request =
         exception === undefined
-          ? { mid: (await findOrder(db, orderId, now)).mid, orderId, note: note as string, amount }
-          : await ofException(db, exception, note)
-      const created = await createRefund(db, { ...request, createdBy: person }, now)
+          ? { mid: (await findOrder(db, orderId, now)).mid, orderId, note, amount }
+          : await ofException(client, exception, note)
+      const created = await createRefund(client, { ...request, createdBy: person }, now)
       if ('rejected' in created) throw new CommandError(REJECTED[created.rejected])
       const { refund } = created
       const next =
@@ -71,70 +85,119 @@ export const refundCommands = [
       return {
         data: document(toRefundData(refund), message),
         created: { refundId: refund.ourRefundId, mid: refund.mid },
+        ...(await effectOf(client, refund, exception)),
       }
     },
   }),
 
-  changingCommand('refunds retry', 'Send a refund with unknown outcome again', {
-    usage: '--refund ID',
+  change('refunds retry', 'Send a refund with unknown outcome again', {
+    title: 'Retry',
     note: 'Check with the bank first: run this command only if the bank has not carried out the refund.',
-    schema: Which,
-    console: 'act',
-    async run({ refund: id }, { db, now }) {
-      const found = await findRefund(db, id)
-      const isScheduled = await retryRefund(db, found, now)
-      const refund = await findRefund(db, id)
+    fields: { refund: REFUND },
+    permits: (record) => isOpen(record) && record.acquirer !== 'direct',
+    async run({ refund: id }, { client, now }) {
+      const found = await findRefund(client, id)
+      const isScheduled = await retryRefund(client, found, now)
+      const refund = await findRefund(client, id)
       if (!isScheduled) {
         rejectFinal(refund)
         throw new CommandError(
           `refund ${id} has no open exception "refund unsure": only a refund with an unknown outcome can be sent again`,
         )
       }
-      return document(toRefundData(refund), `Refund ${id} scheduled to be sent again.`)
+      const data = document(toRefundData(refund), `Refund ${id} scheduled to be sent again.`)
+      return { data, figures: figuresOf(refund) }
     },
   }),
 
-  changingCommand('refunds done', 'Mark a refund as carried out by the bank', {
-    usage: '--refund ID --reference RRN',
-    schema: Which.extend({ reference: pastedUtr }),
-    console: 'act',
-    // The audit stores only the reference, because the text pasted around it may contain the customer's name.
-    audited: { reference: (typed) => pastedUtr.parse(typed) },
+  change('refunds done', 'Mark a refund as carried out by the bank', {
+    title: 'Mark as done',
+    fields: { refund: REFUND, reference: RRN },
+    audited,
     run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
   }),
 
-  changingCommand('refunds fail', 'Mark a refund as failed', {
-    usage: '--refund ID --reason TEXT',
-    schema: Which.extend({ reason: text(REASON_CHARACTERS) }),
-    console: 'act',
+  change('refunds fail', 'Mark a refund as failed', {
+    title: 'Mark as failed',
+    fields: { refund: REFUND, reason: reason('Why the refund failed') },
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
   }),
 
-  changingCommand('refunds returned', 'Record that the bank returned a refund', {
-    usage: '--refund ID --reference RRN --reason TEXT',
+  change('refunds returned', 'Record that the bank returned a refund', {
+    title: 'Record return',
     note: 'For refunds through direct that were marked as done. The whole amount can be refunded again.',
-    schema: Which.extend({ reference: pastedUtr, reason: text(REASON_CHARACTERS) }),
-    console: 'act',
-    audited: { reference: (typed) => pastedUtr.parse(typed) },
-    async run({ refund: id, reference, reason }, { db, person }) {
+    fields: {
+      refund: REFUND,
+      reference: { ...RRN, label: 'Bank reference (RRN) of the return' },
+      reason: reason('Why the bank returned the refund'),
+    },
+    permits: ({ acquirer, status }) => acquirer === 'direct' && status === 'SUCCESS',
+    audited,
+    async run({ refund: id, reference, reason }, { client, person }) {
       const returned = { reference, reason, returnedBy: person }
       const recording = { now: () => new Date(), barrier: timeOfChange }
-      const { refund, isReturned } = await returnRefund(db, await findRefund(db, id), returned, recording)
+      const { refund, isReturned } = await returnRefund(client, await findRefund(client, id), returned, recording)
       if (!isReturned) rejectReturn(refund)
-      return shownRefund(refund)
+      return { data: shownRefund(refund), figures: figuresOf(refund) }
     },
   }),
 ]
 
-async function findRefund(db: Database, id: string): Promise<Refund> {
+function reason(label: string) {
+  return flag(text(REASON_CHARACTERS), 'TEXT', label, 'such as "the account is closed"')
+}
+
+/** What an operator confirms of a change to a refund. */
+const figuresOf = ({ mid, orderId, amount, acquirer, status }: Refund) => ({
+  ...{ amount: rupees(amount), status, mid, orderId, acquirer },
+})
+
+/**
+ * Returns what an operator confirms of a new refund: its amount, and what else of the payment is refunded. Warns of
+ * other payments of the order that wait for a refund, because their customers may be refunded twice.
+ */
+async function effectOf(
+  client: Queryable,
+  { mid, orderId, utr, ourRefundId, amount, acquirer }: Refund,
+  exception = '',
+) {
+  const others = (await listRefunds(client, { mid, orderId })).filter(
+    (one) => one.utr === utr && one.ourRefundId !== ourRefundId,
+  )
+  const sumOf = (status: RefundStatus) =>
+    new Money(others.reduce((sum, one) => (one.status === status ? addPaise(sum, one.amount) : sum), 0))
+  const left = (await findPayment(client, { mid, orderId, utr }))?.left ?? 0
+  const open = (await createExceptions(client).ofOrder(mid, orderId)).filter(
+    ({ id, kind, resolution }) => resolution === null && id !== exception && REFUNDED_KINDS.includes(kind),
+  )
+  return {
+    figures: {
+      amount: new Money(amount),
+      ...{ refunded: sumOf('SUCCESS'), refundsOpen: sumOf('PENDING'), 'left after this refund': new Money(left) },
+      ...{ mid, orderId, UTR: utr, acquirer },
+    },
+    warnings: open.map(
+      ({ id, kind, amount: paid }) =>
+        `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: refund it with ops refunds create --exception ${id}, unless this refund is for it`,
+    ),
+  }
+}
+
+const REFUNDED_KINDS: readonly string[] = ['double payment', 'late payment']
+
+async function findRefund(db: Queryable, id: string): Promise<Refund> {
   const [refund] = await listRefunds(db, { ourRefundId: id })
   if (refund === undefined) throw new CommandError(`refund ${id} does not exist: see ops refunds list`)
   return refund
 }
 
-async function endByPerson(id: string, update: RefundUpdate, { db, person }: ChangingContext): Promise<Result> {
+async function endByPerson(
+  id: string,
+  update: RefundUpdate,
+  { client, person }: { client: Transactional; person: string },
+): Promise<Result> {
   const recording = { source: person, by: 'person', now: () => new Date(), barrier: timeOfChange } as const
-  const ended = await createRefundUpdates(db).record(await findRefund(db, id), update, recording)
+  const ended = await createRefundUpdates(client).record(await findRefund(client, id), update, recording)
   const { refund, rejected, exception } = ended as NonNullable<typeof ended>
   if (rejected === 'final') rejectFinal(refund)
   if (rejected !== undefined) {
@@ -143,7 +206,7 @@ async function endByPerson(id: string, update: RefundUpdate, { db, person }: Cha
     )
   }
   return {
-    data: shownRefund(refund),
+    ...{ data: shownRefund(refund), figures: figuresOf(refund) },
     ...(exception && { warnings: [`exception ${exception}: see ops payments exceptions --open`] }),
   }
 }
@@ -169,11 +232,11 @@ function rejectReturn(refund: Refund): never {
  * Returns the refund request that resolves an exception. The request contains the UTR for a double payment, but not for
  * a late payment.
  */
-async function ofException(db: Database, id: string, note: string | undefined) {
+async function ofException(db: Queryable, id: string, note: string | undefined) {
   const found = await createExceptions(db).find(id)
   if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
   const { mid, orderId, kind, utr, resolution, resolvedBy } = found
-  if (kind !== 'double payment' && kind !== 'late payment') {
+  if (!REFUNDED_KINDS.includes(kind)) {
     throw new CommandError(
       `exception ${id} is of kind ${kind}: only a double payment or a late payment can be refunded`,
     )

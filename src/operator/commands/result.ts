@@ -1,5 +1,8 @@
 import type { MerchantError } from '../../books/reconciliation/merchant-errors.ts'
-import { type Paise, toDecimalText, toJsonNumber } from '../../platform/money.ts'
+import { type Paise, toDecimalText, toIndianRupees, toJsonNumber } from '../../platform/money.ts'
+import { toIstTime } from '../../platform/time.ts'
+import { toOneLine } from '../support/harmless.ts'
+import type { CommandError } from './errors.ts'
 
 /**
  * Types for the result of a command. Three writers print the result as text, JSON or CSV, and are independent of the
@@ -159,3 +162,45 @@ export function summed<C extends string, R extends Row<C> | MerchantError>(
   const list = table(columns, adding(), { ...views, last, empty: 'No rows.' })
   return document({ [name]: list, total }, list)
 }
+
+/**
+ * The output of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per
+ * line; with `--json`, the JSON document contains the warnings instead. `failure` returns the error with which the command
+ * ends after its output. `created` is the detail for the audit, such as a new identifier.
+ */
+export type Output = {
+  data?: Data
+  screens?: AsyncIterable<Data>
+  /** What an operator confirms: what a change does, without values that differ in each run. */
+  figures?: Readonly<Record<string, Cell>>
+  /** What the command line asks before the change, such as `erase 2 payments`, and what it shows above. */
+  question?: string | undefined
+  shown?: Data
+  warnings?: readonly string[]
+  failure?: () => CommandError | undefined
+  created?: Readonly<Record<string, unknown>>
+}
+
+/** The value that a command returns: an output, or only the data of an output. */
+export type Result = Output | TableData | RecordData
+
+export const toOutput = (result: Result): Output =>
+  result instanceof TableData || result instanceof RecordData ? { data: result } : result
+
+/** Formats a cell as text. */
+export function cellText(cell: Cell | undefined): string {
+  if (cell === undefined || cell === null || cell === '') return '-'
+  if (cell instanceof Date) return toIstTime(cell)
+  if (cell instanceof Money) return toIndianRupees(cell.paise)
+  if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
+  return toOneLine(String(cell))
+}
+
+/** Returns the columns without those that contain nothing but 0.00 in all rows, the total among them. */
+export const withoutZeros = (columns: readonly string[], rows: readonly Partial<Record<string, Cell>>[]): string[] =>
+  columns.filter((column) => {
+    const texts = rows.map((cells) => cellText(cells[column])).filter((text) => text !== '-')
+    return texts.length === 0 || texts.some((text) => text !== ZERO)
+  })
+
+const ZERO = toIndianRupees(0)

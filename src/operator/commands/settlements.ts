@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import * as z from 'zod'
-import type { Days } from '../../books/ledger/bank-days.ts'
 import { countUnknown, type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
 import {
@@ -13,86 +12,73 @@ import {
 } from '../../books/settlements/pull.ts'
 import { AcquirerError } from '../../errors.ts'
 import { accountName } from '../../gateway/acquirers/accounts.ts'
-import { ACQUIRER_NAMES, SETTLED_NAMES, settledReader } from '../../gateway/acquirers/acquirers.ts'
+import { SETTLED_NAMES, settledReader } from '../../gateway/acquirers/acquirers.ts'
 import { CsvFileError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { waitForReplica } from '../../platform/db/replica.ts'
-import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../../platform/fields.ts'
+import { errorText, matching } from '../../platform/fields.ts'
 import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
 import { startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
-import { FILE, readFile, rejectedLines } from '../terminal/file.ts'
-import { type Output, printNote, withProgress } from '../terminal/print.ts'
 import { reachAccounts } from './acquirer-calls.ts'
-import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
-import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
+import { type ChangingContext, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
+import { flag, optional } from './field.ts'
+import { ACQUIRER_ACCOUNT, ANY_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, numbered, PERIOD } from './fields.ts'
+import { FILE, readFile, rejectedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
-import { document, Money, rupees, table } from './result.ts'
+import { document, Money, type Output, rupees, table } from './result.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as listed by ops settlements imports'
-const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, optionally followed by :ACCOUNT; the account ${IDENTIFIER_RULE}`
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirers, import the file with ops settlements import`
 
-/**
- * An acquirer such as `setu`, or an acquirer account such as `setu:acme`. The account `default` is the account in the
- * environment variables.
- */
-export const acquirerAccount = z
-  .string(errorText(ACCOUNT_RULE))
-  .refine((typed) => {
-    const [name = '', account = name, ...more] = typed.split(':')
-    return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
-  }, ACCOUNT_RULE)
-  .transform((typed) => typed.replace(/:default$/, ''))
-
 export const settlementCommands = [
-  changingCommand('settlements import', 'Import a settlement file', {
-    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]] [--rows N] [--total RUPEES] [--dry-run]`,
+  changeInSteps('settlements import', 'Import a settlement file', {
+    title: 'Import settlements',
     note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
-    schema: z.object({
-      file: FILE,
-      layout: identifier.optional(),
-      acquirer: acquirerAccount.optional(),
-      rows: matching(/^[0-9]{1,9}$/, 'must be a number of rows')
-        .transform(Number)
-        .optional(),
-      total: totalText.optional(),
-      dryRun: z.literal(true).optional(),
-    }),
-    argument: 'file',
-    console: 'act',
-    async run({ file, layout: layoutName, acquirer: account, dryRun, ...trailer }, context) {
+    fields: {
+      ...{ file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
+      rows: optional(
+        flag(
+          matching(/^[0-9]{1,9}$/, 'must be a number of rows').transform(Number),
+          'N',
+          'Expected number of rows',
+          'otherwise the import fails',
+        ),
+      ),
+      total: optional(
+        flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'in rupees; otherwise the import fails'),
+      ),
+      dryRun: DRY_RUN,
+    },
+    async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      const output = await readFile(file, context.terminal, (csv, progress, name) => {
+      const output = await readFile(file, context, (csv, progress, name) => {
         const importing = { file: name, account, layout, onWarning, onProgress: progress('line') }
         return importFrom(context, csv, importing, async (result, client) => {
           compare(trailer, result)
-          if (!dryRun) return { warnings }
           const [found] = await countUnknown(client, { importId: result.import })
-          return { warnings, json: { ...found }, text: `, ${found?.unknown} unknown` }
+          const figures = { ...found }
+          return context.change.isDry
+            ? { warnings, figures, json: figures, text: `, ${found?.unknown} unknown` }
+            : { warnings, figures }
         })
       })
-      if (!dryRun) await showToPartners(context)
+      await showToPartners(context)
       return output
     },
   }),
 
-  changingCommand('settlements pull', 'Import settlements from an acquirer’s API', {
-    usage: `--acquirer ACQUIRER [--account NAME] (${DAYS_USAGE})`,
-    schema: z
-      .object({
-        acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)),
-        account: identifier.optional(),
-        ...DAYS,
-      })
-      .superRefine(inOrder)
-      .refine(...requireDays),
-    console: 'act',
-    async run({ acquirer, account, ...typed }, context) {
-      const { from, to } = daysOf(typed) as Days
-      const { db, now, sleep, terminal } = context
+  changeInSteps('settlements pull', 'Import settlements from an acquirer’s API', {
+    title: 'Import from an acquirer',
+    fields: {
+      acquirer: flag(z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)), 'ACQUIRER', 'Acquirer', SETTLED_NAMES.join(', ')),
+      ...{ account: ANY_ACCOUNT, period: PERIOD },
+    },
+    async run({ acquirer, account, period }, context) {
+      const { from, to } = bothDaysOf(period)
+      const { db, now, sleep, withProgress } = context
       if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
       const { accounts, http } = reachAccounts(context)
       const name = accountName(acquirer, account)
@@ -101,7 +87,7 @@ export const settlementCommands = [
       const read = found && settledReader(found, http)
       if (!read || advice) throw new CommandError(`acquirer account ${name} is not configured: ${advice}`)
       const pulled: Pulled = { orders: [], notStored: new Map(), rests: new Map() }
-      const output = await withProgress(terminal, async (progress) => {
+      const output = await withProgress(async (progress) => {
         const pages = await readPages(read({ from, to }, sleep), progress('event'))
         const lines = toSettlementFile(db, pages, { acquirer: name, ...pulled })
         const importing = { file: `${name} ${from}..${to}`, account: name }
@@ -110,7 +96,8 @@ export const settlementCommands = [
           const [{ rows } = { rows: 0 }] = await countInClosedMonths(client, { importId })
           const { json, text } = notStoredText(pulled.notStored)
           const inClosed = rows > 0 ? `; ${counted(rows, 'row')} inserted on days of closed months` : ''
-          return { json: { ...json, inClosedMonths: rows }, text: `${inClosed}${text}` }
+          const figures = { inClosedMonths: rows, 'not stored': text || null }
+          return { json: { ...json, inClosedMonths: rows }, text: `${inClosed}${text}`, figures }
         })
       }).catch((error) => {
         throw explainPull(error, pulled.orders)
@@ -120,8 +107,8 @@ export const settlementCommands = [
     },
   }),
 
-  command('settlements imports', 'List settlement imports', {
-    console: 'read',
+  read('settlements imports', 'List settlement imports', {
+    title: 'Settlements',
     async run(_, { db }) {
       return table('import, at, person, file, rows, matched, ₹amount, undone, sha256', await listImports(db), {
         empty: 'No settlement imports.',
@@ -137,23 +124,23 @@ export const settlementCommands = [
     },
   }),
 
-  changingCommand('settlements undo', 'Undo a settlement import', {
-    usage: '--import N [--dry-run]',
-    schema: z.object({
-      import: matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number),
-      dryRun: z.literal(true).optional(),
-    }),
-    console: 'act',
-    async run({ import: importId, dryRun }, context) {
+  changeInSteps('settlements undo', 'Undo a settlement import', {
+    title: 'Undo',
+    fields: {
+      import: numbered('Number of the import', NUMBER_RULE),
+      dryRun: DRY_RUN,
+    },
+    async run({ import: importId }, context) {
       const output = await context.change(async (client) => {
         const now = await lockedAt(client)
         const undone = await undoImport(client, importId, { ...context, now })
         if ('rejected' in undone) throw new CommandError(explain(importId, undone))
         const { removed, restored } = undone
         const message = `Import ${importId} undone: ${removed} removed, ${restored} restored.`
-        return { data: document({ import: importId, removed, restored }, message), created: { removed, restored } }
+        const figures = { removed, restored }
+        return { data: document({ import: importId, ...figures }, message), created: figures, figures }
       })
-      if (!dryRun) await showToPartners(context)
+      await showToPartners(context)
       return output
     },
   }),
@@ -168,8 +155,8 @@ export async function lockedAt(client: Queryable): Promise<Date> {
   return new Date()
 }
 
-/** Additions to an import's result: `json` for JSON output, and `text` for text output. */
-type Reported = { json?: object; text?: string; warnings?: readonly string[] }
+/** Additions to an import's result: `json` for JSON output, `text` for text output, `figures` for the operator. */
+type Reported = { json?: object; text?: string | undefined; warnings?: readonly string[]; figures?: Output['figures'] }
 
 /** Imports settlements in one transaction. `end` is the last step, and may throw to roll the import back. */
 function importFrom(
@@ -182,24 +169,27 @@ function importFrom(
     const notes: string[] = []
     const onNote = (text: string) => notes.push(text)
     const result = await importSettlements(client, csv, { ...importing, onNote, now: await lockedAt(client), person })
-    const { json, text = '', warnings: doubts = [] } = await end(result, client)
+    const { json, text = '', warnings: doubts = [], figures } = await end(result, client)
     const { amount, insertedAmount, ...counts } = result
     const warnings = [...doubts, ...notes]
-    const { import: importId, inserted, unchanged, updated, matched } = counts
-    const created = { ...counts, insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
+    const { import: importId, ...rows } = counts
+    const { inserted, unchanged, updated, matched } = rows
+    const amounts = { insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
+    const created = { ...counts, ...amounts }
     const sum = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
     const byReference = matched > 0 ? `, ${matched} matched by bank reference` : ''
     const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${byReference}${text}.`
-    return { data: document({ ...created, ...json, warnings }, message), created, warnings }
+    const data = document({ ...created, ...json, warnings }, message)
+    return { data, created, warnings, figures: { ...rows, ...amounts, ...figures } }
   })
 }
 
 /**
  * Waits until the replica that serves the partners' lists has the change, and prints a note if the replica lags behind.
  */
-async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
-  if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
-  printNote(terminal, 'stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
+async function showToPartners({ config: { databaseReadUrl }, db, change, note }: ChangingContext): Promise<void> {
+  if (change.isDry || databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
+  note('stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
 }
 
 function notStoredText(notStored: NotStored): Reported {

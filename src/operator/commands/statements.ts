@@ -10,46 +10,47 @@ import {
   undoStatement,
 } from '../../books/statements/import.ts'
 import { type Credit, lockCredit, setMatch } from '../../books/statements/match.ts'
-import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
+import { errorText, identifier } from '../../platform/fields.ts'
 import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
-import { FILE, readFile } from '../terminal/file.ts'
-import { atomicCommand, changingCommand, command } from './command.ts'
-import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
+import { change, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
+import { flag, list, oneOf, optional, toggle } from './field.ts'
+import { ACQUIRER_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, numbered, PAYOUT, PERIOD, REASON } from './fields.ts'
+import { FILE, readFile } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { requireMerchant } from './reconcile.ts'
-import { document, Money, type RecordData, rupees, table } from './result.ts'
-import { acquirerAccount } from './settlements.ts'
+import { type Cell, document, Money, type RecordData, rupees, table } from './result.ts'
 
 const NUMBER_RULE = 'must be the number of a bank statement, as listed by ops statements list'
-const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
+const STATEMENT = numbered('Number of the bank statement', NUMBER_RULE)
+const LINE_RULE = 'must be a line number of the bank statement'
+const balance = (label: string) => optional(flag(totalText, 'RUPEES', label, 'in rupees, which the file must confirm'))
 
 const NO_PAYOUT = 'the merchants of this bank statement have no payout with this reference'
 const SEE_PAYOUTS = 'see ops reconcile payouts'
 
 export const statementCommands = [
-  changingCommand('statements import', 'Import a bank statement', {
-    usage: `FILE|- --layout LAYOUT --mid MID … (${DAYS_USAGE}) [--opening RUPEES] [--closing RUPEES] [--acquirer ACQUIRER[:ACCOUNT]] [--dry-run]`,
+  changeInSteps('statements import', 'Import a bank statement', {
+    title: 'Import bank statement',
     note: 'The days are those for which the statement was requested from the bank.',
-    schema: z
-      .object({
-        file: FILE,
-        layout: identifier,
-        mid: z.array(identifier, errorText('must be given for every merchant with payouts to the bank account')),
-        ...DAYS,
-        opening: totalText.optional(),
-        closing: totalText.optional(),
-        acquirer: acquirerAccount.optional(),
-        dryRun: z.literal(true).optional(),
-      })
-      .superRefine(inOrder)
-      .refine(...requireDays),
-    argument: 'file',
-    console: 'act',
-    async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
-      const { change, db, now, person, terminal } = context
-      const days = daysOf(typed) as Days
+    fields: {
+      ...{ file: FILE, layout: LAYOUT },
+      mid: list(
+        z.array(identifier, errorText('must be given for every merchant with payouts to the bank account')),
+        'MID',
+        'Merchant with payouts to the bank account',
+      ),
+      ...{
+        period: PERIOD,
+        opening: balance('Balance before the first day'),
+        closing: balance('Balance after the last day'),
+      },
+      ...{ acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
+    },
+    async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, period }, context) {
+      const { change, db, now, person } = context
+      const days = bothDaysOf(period)
       if (nextDay(startOfDay(days.to)) > now) {
         const yesterday = addDays(toIstDay(now), -1)
         throw new CommandError(`a bank statement must end before today: --to must be ${yesterday} or earlier`)
@@ -62,21 +63,23 @@ export const statementCommands = [
         mids: [...new Set(mids)].sort(),
         onWarning: (warning: string) => warnings.push(warning),
       }
-      return readFile(file, terminal, (csv, progress, name) =>
+      return readFile(file, context, (csv, progress, name) =>
         change(async (client) => {
           const bankDays = createBankDays(await holidaysOf(client, now))
           const reading = { file: name, bankDays, onProgress: progress('line') }
           const imported = await importStatement(client, csv, { ...importing, ...reading })
           warnings.push(...judge(imported, importing))
           const { proved: _, moved: __, ...created } = imported
-          return { data: importedData(imported, warnings), created, warnings }
+          const data = importedData(imported, warnings)
+          const { statement: ___, warnings: ____, ...figures } = data.fields
+          return { data, created, warnings, figures: figures as Record<string, Cell> }
         }),
       )
     },
   }),
 
-  command('statements list', 'List bank statements and the days they cover', {
-    console: 'read',
+  read('statements list', 'List bank statements and the days they cover', {
+    title: 'Bank statements',
     async run(_, { db }) {
       return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
         empty: 'No bank statements.',
@@ -92,21 +95,20 @@ export const statementCommands = [
     },
   }),
 
-  atomicCommand('statements match', 'Match a credit with a payout', {
-    usage: '(--payout REFERENCE | --none) --statement N --line N --reason TEXT [--force] [--dry-run]',
-    schema: z
-      .object({
-        payout: pastedReference.optional(),
-        none: z.literal(true).optional(),
-        statement: statementNumber,
-        line: matching(/^[1-9][0-9]{0,8}$/, 'must be a line number of the bank statement').transform(Number),
-        reason: text(255),
-        force: z.literal(true).optional(),
-        dryRun: z.literal(true).optional(),
-      })
-      .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give either --payout or --none'),
-    console: 'act',
-    async run({ payout, statement, line, force }, { client, now }) {
+  change('statements match', 'Match a credit with a payout', {
+    title: 'Match',
+    fields: {
+      with: oneOf([
+        { payout: { ...PAYOUT, placeholder: 'REFERENCE', hint: 'its bank reference' } },
+        { none: toggle('Remove the match of the line') },
+      ]),
+      statement: { ...STATEMENT, record: undefined },
+      line: { ...numbered('Line number in the bank statement', LINE_RULE), record: undefined },
+      reason: REASON,
+      force: optional(toggle('Match despite another amount or another payout in the line')),
+      dryRun: DRY_RUN,
+    },
+    async run({ with: { payout }, statement, line, force }, { client, now }) {
       const place = { importId: statement, line }
       const credit = await lockCredit(client, place)
       if (credit === undefined)
@@ -118,7 +120,9 @@ export const statementCommands = [
         if (credit.matchedPayout === null)
           throw new CommandError(`${shown} is not matched with a payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        return { data: document(json, `Match of ${shown} with payout ${credit.matchedPayout} removed.`), created }
+        const figures = { ...toFigures(credit), 'matched with': credit.matchedPayout }
+        const message = `Match of ${shown} with payout ${credit.matchedPayout} removed.`
+        return { data: document(json, message), created, figures }
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
@@ -133,20 +137,20 @@ export const statementCommands = [
         )
       await setMatch(client, place, payout)
       const message = `Matched ${shown} with payout ${payout} of ${toIndianRupees(expected)}.`
-      return { data: document({ ...json, expected: new Money(expected) }, message), created }
+      const figures = { ...toFigures(credit), 'amount of the payout': new Money(expected) }
+      return { data: document({ ...json, expected: new Money(expected) }, message), created, figures }
     },
   }),
 
-  atomicCommand('statements undo', 'Undo the import of a bank statement', {
-    usage: '--statement N [--dry-run]',
-    schema: z.object({ statement: statementNumber, dryRun: z.literal(true).optional() }),
-    console: 'act',
+  change('statements undo', 'Undo the import of a bank statement', {
+    title: 'Undo',
+    fields: { statement: STATEMENT, dryRun: DRY_RUN },
     async run({ statement }, { client, now, person }) {
       const removed = await undoStatement(client, statement, { now, person })
       if (removed === undefined)
         throw new CommandError(`bank statement ${statement} does not exist or was undone: see ops statements list`)
       const message = `Bank statement ${statement} undone: ${counted(removed, 'line')} removed.`
-      return { data: document({ statement, removed }, message), created: { removed } }
+      return { data: document({ statement, removed }, message), created: { removed }, figures: { lines: removed } }
     },
   }),
 ]
@@ -178,6 +182,8 @@ function importedData({ proved, moved, ...created }: ImportedStatement, warnings
 }
 
 const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Money(amount), references })
+
+const toFigures = ({ day, amount, references }: Credit) => ({ amount: new Money(amount), day, references })
 
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`

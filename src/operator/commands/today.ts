@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import * as z from 'zod'
 import { LIMITS } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
@@ -8,46 +7,44 @@ import { toIstTime } from '../../platform/time.ts'
 import { HOURS } from '../monitoring/order-counts.ts'
 import { KEY_EXPIRY_NOTICE_DAYS, readBooks, readToday, type ShownCounts, type Today } from '../support/today.ts'
 import { factsOf } from '../support/today-facts.ts'
-import { clearScreen, printNote, type Terminal } from '../terminal/print.ts'
 import { shareText } from '../texts.ts'
-import { command } from './command.ts'
+import { type Context, read } from './command.ts'
+import { optional, toggle } from './field.ts'
 import { type Data, document, table } from './result.ts'
 
 const REFRESH_MS = 5_000
 /** Largest number of rows of a table in text output. `--json` lists all rows. */
 const ROWS_SHOWN = 20
 
-export const todayCommands = [
-  command('today', 'Show today’s orders and what needs attention', {
-    usage: '[--by-merchant] [--watch]',
-    schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
-    console: 'read',
-    async run({ byMerchant, watch }, { config, db, now, terminal }) {
-      const books = cached(() => readBooks(db, watch ? new Date() : now), LIMITS.today.books)
-      const show = async (at: Date) => {
-        const today = await readToday({ config, db, at, byMerchant }, await books())
-        return document(today, ...toParts(today))
-      }
-      return watch ? { screens: again(terminal, show) } : { data: await show(now) }
-    },
-  }),
-]
+export const showToday = read('today', 'Show today’s orders and what needs attention', {
+  title: 'Today',
+  fields: {
+    byMerchant: optional(toggle('Figures of each merchant')),
+    watch: optional(toggle('Refresh the screen every 5 seconds until Ctrl-C')),
+  },
+  async run({ byMerchant = false, watch }, context) {
+    const { config, db, now } = context
+    const books = cached(() => readBooks(db, watch ? new Date() : now), LIMITS.today.books)
+    const show = async (at: Date) => {
+      const today = await readToday({ config, db, at, byMerchant }, await books())
+      return document(today, ...toParts(today))
+    }
+    return watch ? { screens: again(context, show) } : { data: await show(now) }
+  },
+})
 
 /** Yields the result of `look` every REFRESH_MS until Ctrl-C, and continues during a database outage. */
-async function* again(terminal: Terminal, look: (now: Date) => Promise<Data>): AsyncGenerator<Data> {
-  const stopped = new AbortController()
-  process.once('SIGINT', () => stopped.abort())
-  while (!stopped.signal.aborted) {
+async function* again({ note, stopSignal }: Context, look: (now: Date) => Promise<Data>): AsyncGenerator<Data> {
+  const signal = stopSignal()
+  while (!signal.aborted) {
     try {
-      const screen = await look(new Date())
-      clearScreen(terminal)
-      yield screen
+      yield await look(new Date())
     } catch (error) {
       if (!isOutage(error)) throw error
       const cause = (error as Error).message
-      printNote(terminal, `database unavailable: ${cause}; retrying in ${REFRESH_MS / 1000} s`)
+      note(`database unavailable: ${cause}; retrying in ${REFRESH_MS / 1000} s`)
     }
-    await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
+    await sleep(REFRESH_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 

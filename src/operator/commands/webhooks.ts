@@ -15,14 +15,15 @@ import { newSigningSecret } from '../../gateway/webhooks/signature.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { contextOf, decryptAll, encryptSecret } from '../../platform/encryption.ts'
-import { errorText, identifier, matching, text } from '../../platform/fields.ts'
+import { errorText, matching } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { createOutboundClient, urlError } from '../../platform/outbound/http-client.ts'
-import { momentText, toIstTime } from '../../platform/time.ts'
-import { withProgress } from '../terminal/print.ts'
-import { atomicCommand, changingCommand, command } from './command.ts'
+import { toIstText, toIstTime } from '../../platform/time.ts'
+import { change, changeInSteps, read } from './command.ts'
 import { requireKeys } from './encryption-keys.ts'
 import { CommandError } from './errors.ts'
+import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
+import { LABEL, MID, SINCE, UNTIL } from './fields.ts'
 import { document, record, table } from './result.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -43,7 +44,8 @@ const url = z
     if (error) context.addIssue(error)
   })
 
-const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook endpoint, ep_…')
+const ENDPOINT_RULE = 'must be the id of a webhook endpoint, ep_…'
+const ENDPOINT = flag(matching(/^ep_\w{1,64}$/, ENDPOINT_RULE), 'ID', 'Webhook endpoint', 'ep_…')
 
 const DELIVERY_RULE = 'must be the id of a delivery, as listed by ops webhooks deliveries'
 const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
@@ -54,13 +56,13 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): Del
   context.addIssue(DELIVERY_RULE)
   return z.NEVER
 })
+const DELIVERY = { ...flag(delivery, 'ID', 'Delivery', 'as listed by ops webhooks deliveries'), record: {} }
 /** Pause between two transactions of 1,000 deliveries, so that creates beside the command wait little longer. */
 const PRUNE_PAUSE_MS = 50
 
 export const webhookCommands = [
-  atomicCommand('webhooks add', 'Add a webhook endpoint for a merchant', {
-    usage: '--mid MID --url URL [--label TEXT]',
-    schema: z.object({ mid: identifier, url, label: text(100).optional() }),
+  change('webhooks add', 'Add a webhook endpoint for a merchant', {
+    fields: { mid: MID, url: flag(url, 'URL', 'https URL that receives the events'), label: LABEL },
     // The audit omits query and fragment, because they may contain a password of the merchant.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, client, now }) {
@@ -82,10 +84,9 @@ export const webhookCommands = [
     },
   }),
 
-  command('webhooks list', 'List webhook endpoints and their backlog', {
-    usage: '[--mid MID]',
-    schema: z.object({ mid: identifier.optional() }),
-    console: 'read',
+  read('webhooks list', 'List webhook endpoints and their backlog', {
+    title: 'Webhooks',
+    fields: { mid: optional(MID) },
     async run({ mid }, { db, now }) {
       const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
       const columns = 'id, mid, url, label, state, failingSince, waiting, behindSeconds, createdAt'
@@ -97,9 +98,8 @@ export const webhookCommands = [
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    atomicCommand(`webhooks ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} deliveries to a webhook endpoint`, {
-      usage: '--endpoint ID',
-      schema: z.object({ endpoint }),
+    change(`webhooks ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} deliveries to a webhook endpoint`, {
+      fields: { endpoint: ENDPOINT },
       async run({ endpoint }, { client, now }) {
         const { mid } = await known(endpoint, client)
         await createEndpoints(client)[verb](endpoint, now)
@@ -109,10 +109,9 @@ export const webhookCommands = [
     }),
   ),
 
-  atomicCommand('webhooks rotate-secret', 'Replace an endpoint’s signing secret', {
-    usage: '--endpoint ID',
+  change('webhooks rotate-secret', 'Replace an endpoint’s signing secret', {
     note: 'For 24 hours, both the old and the new secret sign events.',
-    schema: z.object({ endpoint }),
+    fields: { endpoint: ENDPOINT },
     async run({ endpoint }, { config, client, now }) {
       const { mid, endpointId, url, label } = await known(endpoint, client)
       const { secret, encrypted } = newSecret({ mid, endpointId }, config)
@@ -121,9 +120,8 @@ export const webhookCommands = [
     },
   }),
 
-  command('webhooks ping', 'Send a test event to a webhook endpoint', {
-    usage: '--endpoint ID',
-    schema: z.object({ endpoint }),
+  read('webhooks ping', 'Send a test event to a webhook endpoint', {
+    fields: { endpoint: ENDPOINT },
     async run({ endpoint }, { config, db, now }) {
       const { mid, endpointId, url } = await known(endpoint, db)
       const { allowedNetworks } = config.webhooks
@@ -141,12 +139,15 @@ export const webhookCommands = [
     },
   }),
 
-  command('webhooks deliveries', 'List webhook deliveries to a merchant', {
-    usage: '--mid MID [--failed] [--since TIME]',
+  read('webhooks deliveries', 'List webhook deliveries to a merchant', {
+    title: 'Deliveries',
     note: 'Without --since, the list covers the last 24 hours.',
-    schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
-    console: 'read',
-    async run({ mid, failed, since }, { db, now }) {
+    fields: {
+      mid: MID,
+      failed: optional(toggle('Only undelivered events')),
+      since: optional(SINCE),
+    },
+    async run({ mid, failed = false, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
       const empty = `No ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}.`
@@ -155,44 +156,48 @@ export const webhookCommands = [
     },
   }),
 
-  atomicCommand('webhooks resend', 'Redeliver webhook events', {
-    usage: '(--delivery ID | --mid MID --since TIME [--until TIME])',
+  change('webhooks resend', 'Redeliver webhook events', {
+    title: 'Resend webhook',
     note: 'With --mid, every event of the period is sent again, delivered ones included; return-URL callbacks only if undelivered.',
-    schema: z
-      .object({
-        delivery: delivery.optional(),
-        mid: identifier.optional(),
-        since: momentText.optional(),
-        until: momentText.optional(),
-      })
-      .refine(
-        ({ delivery, mid, since, until }) =>
-          delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
-        'give either --delivery, or --mid and --since',
-      ),
-    console: 'act',
-    async run({ delivery, mid = '', since, until }, { client, now }) {
+    fields: {
+      events: oneOf([
+        { delivery: DELIVERY },
+        {
+          mid: MID,
+          since: SINCE,
+          // A form begins with the current time, because a later event would change the number that is confirmed.
+          until: { ...UNTIL, prefill: (_: RecordFields, now: Date) => toIstText(now) },
+        },
+      ]),
+    },
+    async run({ events: { delivery, mid, since, until } }, { client, now }) {
       const endpoints = createEndpoints(client)
-      const resent = delivery
-        ? Number(await endpoints.resend(delivery, now))
-        : await endpoints.resendAll(mid, since as Date, until ?? now, now)
+      const resent =
+        delivery !== undefined
+          ? Number(await endpoints.resend(delivery, now))
+          : await endpoints.resendAll(mid, since, until ?? now, now)
       if (delivery && resent === 0)
         throw new CommandError((await endpoints.lacksDelivery(delivery)) ? NOT_STORED : NOT_RESENT)
-      return document({ resent }, `${counted(resent, 'delivery', 'deliveries')} scheduled for redelivery.`)
+      const deliveries = counted(resent, 'delivery', 'deliveries')
+      return { data: document({ resent }, `${deliveries} scheduled for redelivery.`), figures: { deliveries: resent } }
     },
   }),
 
-  changingCommand('webhooks prune', 'Delete old webhook deliveries', {
-    usage: '--older-than-days N',
+  changeInSteps('webhooks prune', 'Delete old webhook deliveries', {
     note: 'Deletes deliveries that succeeded or were abandoned, except for payment.expired. A deleted event cannot be sent again.',
-    schema: z.object({
-      olderThanDays: matching(/^\d{1,5}$/, STORED_RULE)
-        .transform(Number)
-        .refine((days) => days >= LEAST_STORED_DAYS && days <= 36_500, STORED_RULE),
-    }),
-    async run({ olderThanDays }, { db, now, sleep, terminal }) {
+    fields: {
+      olderThanDays: flag(
+        matching(/^\d{1,5}$/, STORED_RULE)
+          .transform(Number)
+          .refine((days) => days >= LEAST_STORED_DAYS && days <= 36_500, STORED_RULE),
+        'N',
+        'Delete deliveries whose last attempt is older than N days',
+        'at least 31',
+      ),
+    },
+    async run({ olderThanDays }, { db, now, sleep, withProgress }) {
       const before = new Date(now.getTime() - olderThanDays * 24 * HOUR_MS)
-      const pruned = await withProgress(terminal, (progress) => {
+      const pruned = await withProgress((progress) => {
         const show = progress('delivery deleted', 'deliveries deleted')
         return pruneDeliveries(db, before, (pruned) => {
           show?.(pruned)

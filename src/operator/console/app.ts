@@ -14,20 +14,26 @@ import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import { createSerializer } from '../../platform/http/serialize.ts'
-import type { Command, Context } from '../commands/command.ts'
+import type { Command, Context, OpenedFile } from '../commands/command.ts'
+import { type ShowProgress, takesFile } from '../commands/command.ts'
 import { CommandError, explain } from '../commands/errors.ts'
+import { listExceptions } from '../commands/exceptions.ts'
+import type { Values } from '../commands/field.ts'
+import { listOfRefunds } from '../commands/refunds.ts'
+import { FiguresChanged } from '../commands/run.ts'
+import { showToday } from '../commands/today.ts'
 import { createOverview } from '../monitoring/overview.ts'
 import { pageHeaders } from '../page.ts'
-import { print, printNote, type Terminal, toOutput } from '../terminal/print.ts'
+import { print } from '../terminal/print.ts'
 import { createHostCheck } from './caller.ts'
-import { createConfirmations } from './confirmations.ts'
+import { createConfirmations, type PendingChange } from './confirmations.ts'
 import { type Page, pageOf } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
-import { confirmationPage, errorPage, errorText, formPage, readPage, renderResult } from './pages.ts'
+import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
 import { STYLE_SHEET } from './style.ts'
 import { createUploads, SENT_TWICE } from './uploads.ts'
-import { type OperatorView, type PageFields, pageName, type Run, toArguments } from './view.ts'
+import { commandsOf, type OperatorView, type PageFields, pageName, type Run, toFields, valuesOf } from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -38,18 +44,15 @@ declare module 'fastify' {
 
 const HEADERS = pageHeaders({ hasForms: true })
 
-/** The page at `/`. */
-const START_PAGE = 'today'
-
 /** The error of a request that the console rejects, with its HTTP status. */
 const rejected = (statusCode: number, message: string) => Object.assign(new Error(message), { statusCode })
 
 const unknownPage = () => rejected(404, 'This page does not exist. Search, or open a list.')
 
 type Dependencies = {
-  /** All commands of `ops`. The console offers those whose definition says so. */
-  commands: readonly Command[]
-  context: Pick<Context, 'config' | 'db' | 'sleep' | 'databaseTime' | 'terminal'>
+  /** All commands of `ops` by group. The console offers those with a title. */
+  groups: Readonly<Record<string, readonly Command[]>>
+  context: Pick<Context, 'config' | 'db' | 'sleep' | 'databaseTime' | 'note'>
   now: () => Date
   limits: Pick<Limits, 'connections' | 'body' | 'rates' | 'lookUps' | 'console' | 'today'>
 }
@@ -59,25 +62,27 @@ type Dependencies = {
  * two POSTs: the first shows the figures and a signed form, the second runs the command.
  */
 export async function createConsole(dependencies: Dependencies): Promise<FastifyInstance> {
-  const { commands, context, now, limits } = dependencies
+  const { groups, context, now, limits } = dependencies
   const { rows, confirmationMs, uploadBytes, requestMs } = limits.console
-  const offered = new Map(commands.filter((one) => one.console).map((one) => [pageName(one.name), one]))
+  const commands = Object.values(groups).flat()
+  const offered = new Map(commands.filter(({ title }) => title).map((one) => [pageName(one), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
   // Results of changes, which the page after the change shows once to the same key.
   const results = new LRUCache<string, Html>({ ttl: confirmationMs, ttlAutopurge: true })
   const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
   const serializeByKey = createSerializer()
-  const runAs = async (person: string, command: Command, args: string[], run: Run = {}) => {
-    const { auditId = randomUUID(), sha256 } = run
-    const prepared = command.prepare(args)
-    const file = sha256 === undefined ? undefined : await uploads.open(person, sha256)
+  const runAs = async (person: string, command: Command, values: Values, run?: Run) => {
+    const prepared = command.prepare(values)
+    const file = run?.file && (await uploads.open(person, run.file.sha256))
+    const auditId = run && !run.isPreview ? run.auditId : randomUUID()
     const given = { ...context, ...unattended(file), now: now(), person, auditId }
-    return toOutput(await prepared.run(given).finally(() => file?.destroy()))
+    const output = run?.isPreview ? prepared.preview(given) : prepared.run(given, run?.confirmed)
+    return output.finally(() => file?.stream.destroy())
   }
   // Every open page of today reloads itself, so all operators share one run of the command.
   const runStartPage = cached(
-    (...args) => runAs('console', offered.get(START_PAGE) as Command, args),
+    (...switches) => runAs('console', showToday, Object.fromEntries(switches.map((flag) => [flag, true]))),
     limits.today.page,
   )
   const app = createOperatorApp(limits, requestMs)
@@ -99,22 +104,46 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   async function change(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const { publicKey, operator } = view.operator
-    const isUpload = command.takesFile && request.isMultipart()
+    const isUpload = takesFile(command) && request.isMultipart()
     const form = isUpload ? await uploads.receive(request, operator) : { fields: (request.body ?? {}) as PageFields }
     if (REPEATED in form.fields) throw rejected(400, SENT_TWICE)
     const { change, mac } = form.fields
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
-      const output = await view.run(command, pending.args, { auditId: pending.nonce, sha256: pending.sha256 })
-      results.set(shownAt(pending.back, view), await renderResult(output, view))
-      return reply.redirect(pending.back, 303)
+      return carryOut(command, pending, view, reply)
     }
     if (!command.changes) throw unknownPage()
-    const shown = await confirmationPage(command, form, view, (pending) =>
+    const values = { ...valuesOf(command, form.fields), ...('upload' in form && { file: '-' }) }
+    const file = 'upload' in form ? form.upload : undefined
+    const shown = await view
+      .run(command, values, { isPreview: true, file })
+      .then((output) => confirm(command, { values, file, output, back: form.fields.back }, view))
+      .catch((error) => errorPage(error, command, form.fields, view))
+    return send(reply, shown, view, command)
+  }
+
+  /** Returns the page on which the operator confirms a change. */
+  function confirm(command: Command, previewed: Previewed, view: OperatorView) {
+    const { publicKey } = view.operator
+    return confirmationPage(command, previewed, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
-    ).catch((error) => errorPage(error, command, form.fields, view))
-    return send(reply, shown, view)
+    )
+  }
+
+  /** Carries a confirmed change out. If its figures have changed, the operator confirms the new ones. */
+  async function carryOut(command: Command, pending: PendingChange, view: OperatorView, reply: FastifyReply) {
+    const { values, file, confirmed, nonce, back } = pending
+    try {
+      const output = await view.run(command, values, { auditId: nonce, confirmed, file })
+      results.set(shownAt(back, view), await renderResult(output, view))
+      return reply.redirect(back, 303)
+    } catch (error) {
+      if (!(error instanceof FiguresChanged))
+        return send(reply, await errorPage(error, command, { ...toFields(values), back }, view), view, command)
+      const page = await confirm(command, { values, file, output: error.output, back }, view)
+      return send(reply, { ...page, status: 409, result: errorText([error.message], view) }, view, command)
+    }
   }
 
   async function showResults(request: FastifyRequest, reply: FastifyReply) {
@@ -127,12 +156,12 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const fields = request.query as PageFields
-    if (fields.csv === 'on' && command.flags.includes('csv')) return sendCsv(command, fields, view, reply)
+    if (fields.csv === 'on' && command.csv) return sendCsv(command, fields, view, reply)
     const page = command.changes ? formPage : readPage
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
     const result = results.get(shownAt(view.here, view))
     results.delete(shownAt(view.here, view))
-    return send(reply, { ...shown, result }, view)
+    return send(reply, { ...shown, result }, view, command)
   }
 
   /**
@@ -151,36 +180,38 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   }
 
   function viewOf(operator: OperatorKey, here: string): OperatorView {
-    const allowed = [...offered.values()].filter(({ console }) => operator.rights.some((right) => right === console))
-    const run: OperatorView['run'] = (command, args, given) =>
-      command.name === START_PAGE ? runStartPage(...args) : runAs(operator.operator, command, args, given)
+    const isAllowed = ({ title, changes }: Command) =>
+      title !== '' && operator.rights.includes(changes ? 'act' : 'read')
+    const allowed = Object.entries(groups).map(([title, group]) => [title, group.filter(isAllowed)])
+    const run: OperatorView['run'] = (command, values, given) =>
+      command === showToday ? runStartPage(...Object.keys(values)) : runAs(operator.operator, command, values, given)
     const { namesOf } = createMerchants(context.db)
-    return { operator, commands: allowed, here, open: {}, rows, now: now(), namesOf, run }
+    return { operator, groups: Object.fromEntries(allowed), here, open: new Map(), rows, now: now(), namesOf, run }
   }
 
   function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {
-    const command = offered.get((params as { page?: string }).page ?? START_PAGE)
+    const command = offered.get((params as { page?: string }).page ?? pageName(showToday))
     if (command === undefined) throw unknownPage()
-    if (!view?.commands.includes(command)) throw rejected(403, LACKS_ACT)
+    if (!view || !commandsOf(view).includes(command)) throw rejected(403, LACKS_ACT)
     return { command, view }
   }
 }
 
-function send(reply: FastifyReply, page: Page, view: OperatorView | undefined) {
+function send(reply: FastifyReply, page: Page, view: OperatorView | undefined, command?: Command) {
   const { status = 200, refreshSeconds } = page
   if (refreshSeconds !== undefined) reply.header('refresh', refreshSeconds)
-  return reply.code(status).send(pageOf(page, view))
+  return reply.code(status).send(pageOf(page, view, command))
 }
 
 /** Sends all rows of a command as CSV for spreadsheets. */
 async function sendCsv(command: Command, fields: PageFields, view: OperatorView, reply: FastifyReply) {
-  const output = await view.run(command, toArguments(command, fields))
+  const output = await view.run(command, valuesOf(command, fields))
   const stdout = new PassThrough()
-  print({ ...unattended().terminal, stdout }, output, 'excel').then(
+  print({ stdin: Readable.from([]), stdout, stderr: new PassThrough().resume() }, output, 'excel').then(
     () => stdout.end(),
     (error) => stdout.destroy(error),
   )
-  const disposition = `attachment; filename="${pageName(command.name)}.csv"`
+  const disposition = `attachment; filename="${pageName(command)}.csv"`
   return reply.type('text/csv; charset=utf-8').header('content-disposition', disposition).send(stdout)
 }
 
@@ -190,18 +221,21 @@ async function protect(
   { context, now, limits }: Dependencies,
   viewOf: (operator: OperatorKey, here: string) => OperatorView,
 ) {
-  const { config, db, terminal } = context
+  const { config, db, note } = context
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
   const countOpen = cached(async () => {
     const { exceptions, refunds } = await createOverview(db).openCounts(now())
-    return { 'payments exceptions': sum(exceptions), 'refunds list': sum(refunds) }
+    return new Map([
+      [listExceptions, sum(exceptions)],
+      [listOfRefunds, sum(refunds)],
+    ])
   }, limits.console.counts)
   app.decorateRequest('publicKey', undefined)
   app.decorateRequest('view', undefined)
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
-    if (status >= 500) printNote(terminal, `${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
+    if (status >= 500) note(`${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
     // A page of an error is not the file that a failed download would have been.
     reply.removeHeader('content-disposition')
@@ -222,11 +256,11 @@ async function protect(
     rates: limits.rates,
     findKey: (publicKey) => findKey(publicKey),
     accept(key, request) {
-      request.view = viewOf(key, request.url.slice(1) || START_PAGE)
+      request.view = viewOf(key, request.url.slice(1) || pageName(showToday))
     },
   })
   app.addHook('onRequest', async ({ method, headers, view }) => {
-    if (view !== undefined) view.open = await countOpen().catch(() => ({}))
+    if (view !== undefined) view.open = await countOpen().catch(() => new Map())
     if (method === 'POST' && !isSameOrigin(headers)) throw rejected(403, OTHER_ORIGIN)
   })
 }
@@ -241,11 +275,14 @@ function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequ
   return site === 'same-origin' || origin?.replace(/^https?:\/\//, '') === host.toLowerCase()
 }
 
-/** The terminal of a command that neither asks the operator nor prints to the console's own terminal. */
-function unattended(stdin: Terminal['stdin'] = Readable.from([])): Pick<Context, 'terminal' | 'asJson'> {
-  const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
-  return { terminal: { stdin, stdout, stderr }, asJson: false }
-}
+/** What a command gets that runs without an operator at a terminal. `file` is the uploaded file. */
+const unattended = (file: OpenedFile | undefined) => ({
+  fileName: file?.name,
+  open: async () => file ?? { stream: Readable.from([]), name: '' },
+  ...{ note: () => undefined, isTerminal: false, ask: async () => undefined },
+  withProgress: <T>(work: (progress: ShowProgress) => Promise<T>) => work(() => undefined),
+  stopSignal: () => new AbortController().signal,
+})
 
 const LACKS_ACT = 'Your key does not have the right act. Ask for a key with --rights read,act.'
 const OTHER_ORIGIN =

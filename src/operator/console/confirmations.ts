@@ -1,13 +1,17 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { escapeJson } from '../terminal/harmless.ts'
+import type { Values } from '../commands/field.ts'
+import { escapeJson } from '../support/harmless.ts'
+import type { UploadedFile } from './view.ts'
 
 /** A change that an operator must confirm. */
 export type PendingChange = {
-  /** The command, such as `refunds create`, and its arguments as on the command line. */
+  /** The command, such as `refunds create`, and its values. */
   command: string
-  args: string[]
-  /** SHA-256 of the uploaded file that the command reads, in hex. */
-  sha256?: string | undefined
+  values: Values
+  /** The uploaded file that the command reads. */
+  file?: UploadedFile | undefined
+  /** What the page has shown: the figures of the change. */
+  confirmed: string
   /** The page that follows the change, relative to the page of the form. */
   back: string
   publicKey: string

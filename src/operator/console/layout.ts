@@ -1,19 +1,11 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
-import type { Command } from '../commands/command.ts'
+import { type Command, takesFile } from '../commands/command.ts'
+import { flagsIn, hintOf, type Values } from '../commands/field.ts'
+import { IDENTIFIERS } from '../commands/find-payments.ts'
 import { htmlPage } from '../page.ts'
-import { neutralize } from '../terminal/harmless.ts'
-import { optionsOf } from '../terminal/options.ts'
-import {
-  columnOf,
-  flagsOf,
-  IDENTIFIERS,
-  labelsOf,
-  type OperatorView,
-  type PageFields,
-  pageName,
-  recordOf,
-} from './view.ts'
+import { neutralize } from '../support/harmless.ts'
+import { columnOf, fieldsOf, groupOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
 
 /**
  * `beside` is markup beside the title, and `text` the text of the search. `refreshSeconds` is the time until the page
@@ -33,104 +25,91 @@ export type Page = {
   status?: number
 }
 
-/** Returns a page of the console, without characters that reorder its text; undefined `view` omits the navigation. */
-export function pageOf({ title, beside, body, text, result, tab }: Page, view: OperatorView | undefined): string {
+/**
+ * Returns a page of the console, without characters that reorder its text; undefined `view` omits the navigation.
+ * `command` is the one whose page it is.
+ */
+export function pageOf(page: Page, view: OperatorView | undefined, command?: Command): string {
+  const { title, beside, body, text, result, tab } = page
   const all = html`<a class="skip" href="#text">Skip to content</a>
-${view && header(view, text)}<main id="text">
-${view && crumbs(view)}<div class="title"><h1>${title}</h1>${beside}</div>
+${view && header(view, command, text)}<main id="text">
+${view && command && crumbs(view, command)}<div class="title"><h1>${title}</h1>${beside}</div>
 ${result}${body}</main>
 `
   return neutralize(htmlPage({ title: tab ? `${tab} · ${title}` : title, styles: 'console.css', body: all }))
 }
 
-const header = (view: OperatorView, text = '') => html`<header>
+const header = (view: OperatorView, command: Command | undefined, text = '') => html`<header>
 <a class="brand" href=".">UPI payments</a>
 <form role="search" action="search"><input type="search" name="q" value="${text}" aria-label="UTR, order number, amount of today, merchant, or any identifier" placeholder="UTR, order number, ₹499 today, merchant…" required> <button>Search</button></form>
 <span class="quiet">${view.operator.operator}${view.operator.rights.includes('act') ? undefined : ' (read only)'} · IST</span>
 </header>
 <nav aria-label="Lists"><details><summary>Lists</summary></details><ul>
-${listsOf(view).map(({ name }, index, lists) => {
-  const { group, label } = labelsOf(name)
-  const isFirst = group !== label && group !== labelsOf(lists[index - 1]?.name ?? '').group
-  const current = isHere(name, view) ? html` aria-current="page"` : undefined
-  const count = view.open[name] ? html` <span class="count">${toIndianDigits(view.open[name])}</span>` : undefined
-  return html`${isFirst ? html`<li class="group">${group}</li>\n` : undefined}<li><a href="${pageName(name)}${count && '?open=on'}" class="${group === label ? '' : 'inner'}"${current}>${label}${count}</a></li>\n`
+${Object.entries(view.groups).map(([group, commands]) => {
+  const lists = commands.filter(isList)
+  return lists.map((list) => {
+    const { title } = list
+    const isInner = title !== group && lists.some((one) => one.title === group)
+    const current = list === command ? html` aria-current="page"` : undefined
+    const open = view.open.get(list)
+    const count = open ? html` <span class="count">${toIndianDigits(open)}</span>` : undefined
+    return html`<li><a href="${pageName(list)}${count && '?open=on'}" class="${isInner ? 'inner' : ''}"${current}>${title}${count}</a></li>\n`
+  })
 })}</ul></nav>
 `
 
-/** Returns the commands that read lists. A command that only reads one record by the record's column is no list. */
-const listsOf = ({ commands }: OperatorView) =>
-  commands.filter((command) => {
-    const flags = flagsOf(command)
-    return !command.changes && !(flags.length > 0 && flags.every(columnOf))
-  })
-
-const isHere = (name: string, { here }: OperatorView) => here.split('?')[0] === pageName(name)
+/** Whether a command reads a list. A command that only reads one record by the record's column is no list. */
+const isList = (command: Command) => {
+  const fields = Object.values(fieldsOf(command))
+  return !command.changes && !(fields.length > 0 && fields.every(columnOf))
+}
 
 /** Returns a link to the first page of the group, such as the search of payments for an order. */
-function crumbs(view: OperatorView): Html | undefined {
-  const groupOf = (name = '') => name.split(/[ ?-]/)[0]
-  const first = view.commands.find(({ name, changes }) => !changes && groupOf(name) === groupOf(view.here))
-  if (first === undefined || isHere(first.name, view)) return undefined
-  return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(first.name)}">${labelsOf(first.name).group}</a> ›</nav>\n`
+function crumbs(view: OperatorView, command: Command): Html | undefined {
+  const [group, commands] = groupOf(view, command)
+  const first = commands.find(({ changes }) => !changes)
+  if (first === undefined || first === command) return undefined
+  return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${pageName(first)}">${group}</a> ›</nav>\n`
 }
 
 /** Returns the filters of a command that reads, if it has any. The search of every page replaces identifiers. */
 export const filterForm = (command: Command, fields: PageFields): Html =>
-  flagsOf(command).length === 0
+  Object.keys(fieldsOf(command)).length === 0
     ? html``
-    : html`<form class="filters" action="${pageName(command.name)}">
+    : html`<form class="filters" action="${pageName(command)}">
 ${inputs(command, fields)}<button>Show</button>
 </form>
 `
 
 /** Returns the form of a change, whose figures the next page shows for confirmation. `back` is the page that follows. */
 export const changeForm = (command: Command, fields: PageFields, back: string): Html =>
-  html`<form class="change" method="post" action="${pageName(command.name)}"${command.takesFile ? html` enctype="multipart/form-data"` : undefined}>
-${command.takesFile ? html`<label>File <input type="file" name="file" required></label>\n` : undefined}${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
+  html`<form class="change" method="post" action="${pageName(command)}"${takesFile(command) ? html` enctype="multipart/form-data"` : undefined}>
+${takesFile(command) ? html`<label>File <input type="file" name="file" required></label>\n` : undefined}${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
 <p class="actions"><button>Continue…</button> <a class="button" href="${back}">Cancel</a></p>
 </form>
 `
 
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
 function inputs(command: Command, fields: PageFields): Html {
-  const textOf = (flag: string) => (typeof fields[flag] === 'string' ? fields[flag] : '')
-  const record = recordOf(command, fields) ?? ''
-  const excluded = alternativesTo(record, command)
-  return html`${optionsOf(command).map(([option, text]) => {
-    const [, flag = '', placeholder = ''] = /^--([a-z-]+) ?(.*)/.exec(option) ?? []
-    const value = textOf(flag)
-    const isSearched = !command.changes && IDENTIFIERS.includes(flag) && value === ''
-    if (!flagsOf(command).includes(flag) || excluded.includes(flag) || isSearched) return undefined
+  const record = recordOf(command, fields)
+  return html`${Object.entries(fieldsOf(command, record)).map(([flag, field]) => {
+    const { label, placeholder, example, isRepeatable } = field
+    const value = typeof fields[flag] === 'string' ? fields[flag] : ''
+    if (!command.changes && IDENTIFIERS.includes(flag) && value === '') return undefined
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
-    const [label, hint = ''] = labelAndHint(text)
-    return command.switches.includes(flag)
+    const hint = [hintOf(field), isRepeatable && 'separate several by spaces'].filter((part) => part).join('; ')
+    return placeholder === undefined
       ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
-      : html`<label>${label} <input type="${TYPES[placeholder] ?? 'text'}" name="${flag}" value="${value}"> <small>${hint.replace(')', '')}</small></label>\n`
+      : html`<label>${label} <input type="text" name="${flag}" value="${value}" placeholder="${example ?? ''}"> <small>${hint}</small></label>\n`
   })}`
 }
 
-/** Returns the flags that the usage excludes beside `flag`, as in `(--delivery ID | --mid MID --since TIME)`. */
-function alternativesTo(flag: string, { usage, flags }: Command): readonly string[] {
-  const flagsIn = (text: string) => flags.filter((one) => new RegExp(`--${one}(?![\\w-])`).test(text))
-  const group = usage.match(/\([^()]*\)/g)?.find((text) => flagsIn(text).includes(flag)) ?? ''
-  const alternatives = group.split(' | ').map(flagsIn)
-  const own = alternatives.filter((one) => one.includes(flag)).flat()
-  return alternatives.flat().filter((one) => !own.includes(one))
-}
-
-const labelAndHint = (text: string) =>
-  text.replace('repeatable', 'separate several by spaces').split(/(?:[;,(] ?| (?=such as ))(.*)/)
-
 /** Returns an error with the labels of fields in place of flags, unless the flags are those of a command to run. */
-export const withLabels = (error: string, command: Command) =>
-  optionsOf(command).reduce((text, [option, about]) => {
-    const flag = new RegExp(`(?<!ops .*)${option.split(' ')[0]}(?![\\w-])`, 'g')
-    return text.replace(flag, `“${labelAndHint(about)[0]?.trim()}”`)
-  }, error)
-
-/** Types of inputs by the placeholder of their value in the usage. */
-const TYPES: Readonly<Record<string, string>> = { DAY: 'date', 'YYYY-MM': 'month', TIME: 'datetime-local' }
+export const withLabels = (error: string, { fields }: Command) =>
+  Object.entries(flagsIn(fields)).reduce(
+    (text, [flag, { label }]) => text.replace(new RegExp(`(?<!ops .*)--${flag}(?![\\w-])`, 'g'), `“${label}”`),
+    error,
+  )
 
 /** Returns the form that confirms a change. `fields` are its signed fields, `amount` is added to the button. */
 export const confirmationForm = (
@@ -138,14 +117,19 @@ export const confirmationForm = (
   fields: Readonly<Record<string, string>>,
   { back, amount = '' }: { back: string; amount: string | undefined },
 ): Html =>
-  html`<form class="change" method="post" action="${pageName(command.name)}">
-${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<p class="actions"><button>${labelsOf(command.name).label} ${amount}</button> <a class="button" href="${back}">Cancel</a></p>
+  html`<form class="change" method="post" action="${pageName(command)}">
+${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<p class="actions"><button>${command.title} ${amount}</button> <a class="button" href="${back}">Cancel</a></p>
 </form>
 `
 
 /** Returns the section with the same command, formatted for a shell. */
-export function sameCommand({ name }: Command, args: readonly string[]): Html {
-  const quoted = args.map((arg) => (/^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`))
+export function sameCommand({ name }: Command, { file, ...values }: Values): Html {
+  const flags = Object.entries(values).flatMap(([flag, given]) =>
+    [given ?? []].flat().map((one) => (one === true ? `--${flag}` : `--${flag}=${one}`)),
+  )
+  const quoted = [...[file ?? []].flat().map((path) => `./${path}`), ...flags].map((arg) =>
+    /^[\w=:.,@/-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`,
+  )
   const line = ['ops', name, ...quoted].join(' ')
   return html`<section class="card"><h2>The same on the command line</h2>\n<pre><code>${line}</code></pre></section>\n`
 }

@@ -4,15 +4,16 @@ import { type Html, html } from '../../platform/html.ts'
 import { toIndianRupees } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
 import type { ShownPayment } from '../commands/find-payments.ts'
-import { rupees, type TableData } from '../commands/result.ts'
+import { listPayments } from '../commands/list-payments.ts'
+import { reconciliation } from '../commands/reconcile.ts'
+import { cellText, rupees, type TableData } from '../commands/result.ts'
 import type { Step } from '../support/payment-steps.ts'
 import { discrepancyText, payoutText } from '../support/payout-of-order.ts'
-import { cellText } from '../terminal/text.ts'
 import { ageText } from '../texts.ts'
 import { withLinks } from './command-links.ts'
 import type { Page } from './layout.ts'
-import { changeLinks, fieldList, renderData, statusOf, withUtrs } from './render.ts'
-import { addressOf, type OperatorView } from './view.ts'
+import { changeLink, changeLinks, fieldList, renderData, statusOf, withUtrs } from './render.ts'
+import { addressOf, changesOf, type OperatorView } from './view.ts'
 
 /** Returns the page of an order, from the fields of `ops payments show`. `same` is the section with the command. */
 export async function orderPage(order: ShownPayment, view: OperatorView, same: Html): Promise<Page> {
@@ -21,10 +22,10 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
   const name = (await view.namesOf([mid])).get(mid)
   const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
-  const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf('payments list', { mid })}">${name}</a> ${mid} · ${toIstText(createdAt)}</p>
-<p class="actions">${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
+  const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf(listPayments, { mid })}">${name}</a> ${mid} · ${toIstText(createdAt)}</p>
+<p class="actions">${ofExceptions(order.exceptions, view)}${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
 <div class="columns">
-<div>${warnings(order.exceptions, view)}
+<div>${openExceptions(order.exceptions, view)}
 <section class="card"><h2>For the customer</h2>
 ${LANGUAGES.map((language) => html`<p class="say" lang="${language}">${order.customer[language]}</p>\n`)}<p class="quiet">A click selects a text, to copy it.</p></section></div>
 <div>
@@ -51,11 +52,11 @@ function payoutOf({ mid, payout, settlementDueOn }: ShownPayment): Html | undefi
   const { bankReference, day, discrepancy } = payout
   const to =
     bankReference !== null
-      ? addressOf('reconcile', { payout: bankReference, mid })
-      : day && addressOf('reconcile', { from: day, to: day, mid })
+      ? addressOf(reconciliation, { payout: bankReference, mid })
+      : day && addressOf(reconciliation, { from: day, to: day, mid })
   const link = to ? html`<a href="${to}">${text}</a>` : html`${text}`
   const found = discrepancy
-    ? html`<p class="error"><a href="${addressOf('reconcile', { from: discrepancy.day, to: discrepancy.day, mid })}">${discrepancyText(discrepancy)}</a></p>\n`
+    ? html`<p class="error"><a href="${addressOf(reconciliation, { from: discrepancy.day, to: discrepancy.day, mid })}">${discrepancyText(discrepancy)}</a></p>\n`
     : undefined
   return html`<dl class="fields"><div><dt>payout</dt><dd>${link}</dd></div></dl>\n${found}`
 }
@@ -73,14 +74,23 @@ const withIds = (text: string) =>
     .split(/\b([0-9a-f]{32})\b/)
     .map((part, index) => (index % 2 ? html`<span class="id">${part}</span>` : withUtrs(part)))
 
+const openOf = ({ rows }: TableData) =>
+  [...(rows as Iterable<PaymentException>)].filter(({ resolution }) => resolution === null)
+
+/** Returns links to the usual change of each open exception, which precede the changes of the order. */
+const ofExceptions = (exceptions: TableData, view: OperatorView): Html[] =>
+  openOf(exceptions).flatMap((exception) => {
+    const { kind, id } = exception
+    const [usual] = changesOf(view, 'exception', exceptions.cells(exception))
+    return usual ? [changeLink(usual, { exception: id }, view, ` ${kind}`)] : []
+  })
+
 /** Returns the open exceptions, each with the operator's next step and links to the changes that resolve it. */
-const warnings = (exceptions: TableData, view: OperatorView): Html[] =>
-  [...(exceptions.rows as Iterable<PaymentException>)]
-    .filter(({ resolution }) => resolution === null)
-    .map((exception) => {
-      const cells = exceptions.cells(exception)
-      const { kind, amount, utr, receivedAt } = exception
-      return html`<section class="card warning"><p><strong>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</strong> · open ${ageText(receivedAt, view.now)}</p>
+export const openExceptions = (exceptions: TableData, view: OperatorView): Html[] =>
+  openOf(exceptions).map((exception) => {
+    const cells = exceptions.cells(exception)
+    const { kind, amount, utr, receivedAt } = exception
+    return html`<section class="card warning"><p><strong>${kind}${amount === null ? undefined : ` of ${toIndianRupees(amount)}`}</strong> · open ${ageText(receivedAt, view.now)}</p>
 <p>${withLinks(cellText(cells.nextStep), view)}${utr && html` UTR ${withUtrs(utr)}`}</p>
 <p class="actions">${changeLinks({ exception: exception.id }, cells, view)}</p></section>\n`
-    })
+  })

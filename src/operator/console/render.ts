@@ -1,20 +1,18 @@
 import { type Html, html } from '../../platform/html.ts'
-import { toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
 import type { Command } from '../commands/command.ts'
-import { type Cell, type CommandLink, type Data, Money, RecordData, TableData } from '../commands/result.ts'
-import { cellText, withoutZeros } from '../terminal/text.ts'
-import { withLinks } from './command-links.ts'
 import {
-  addressOf,
-  addressOfCell,
-  amountOf,
-  capital,
-  changesOf,
-  labelsOf,
-  type OperatorView,
-  type PageFields,
-} from './view.ts'
+  type Cell,
+  type CommandLink,
+  cellText,
+  type Data,
+  Money,
+  RecordData,
+  TableData,
+  withoutZeros,
+} from '../commands/result.ts'
+import { withLinks } from './command-links.ts'
+import { addressOf, addressOfCell, capital, changesOf, type OperatorView, type PageFields } from './view.ts'
 
 /** Renders the data of a command as HTML, with the figures of its text output and links between records. */
 export async function renderData(data: Data, view: OperatorView): Promise<Html> {
@@ -97,23 +95,16 @@ const renderCell = (column: string, cell: Cell | undefined, shown: Shown & { lin
 /** Returns the head of a column, which is beside each cell where the screen is narrow. */
 const headOf = (column: string) => capital(inWords(column))
 
-/**
- * Returns links to the forms of the changes that a record permits. The first of `fields` names the record. An order's
- * amount is filled in. An exception is refunded as a whole, so the label contains its amount.
- */
+/** Returns links to the forms of the changes that a record permits. The first of `fields` names the record. */
 export function changeLinks(fields: Record<string, string>, record: PageFields, view: OperatorView): Html[] {
   const [[flag = ''] = [], ...others] = Object.entries(fields)
-  return changesOf(view, flag, record).map((command) => {
-    const { paise = 0 } = amountOf(command, record) ?? {}
-    const filled = { ...fields, ...(flag === 'order-id' && { amount: toDecimalText(paise) }) }
-    const figure = flag === 'exception' && command.flags.includes('amount') ? ` ${toIndianRupees(paise)}` : '…'
-    return changeLink(command, filled, view, [...others.map((one) => ` ${one.join(' ')}`), figure].join(''))
-  })
+  const more = others.map((one) => ` ${one.join(' ')}`).join('')
+  return changesOf(view, flag, record).map((command) => changeLink(command, fields, view, more))
 }
 
 /** Returns a link to the form of a change, filled in with `fields`. */
-export const changeLink = (command: Command, fields: Record<string, string>, { here }: OperatorView, figure = '…') =>
-  html`<a class="button" href="${addressOf(command.name, { ...fields, back: here })}">${labelsOf(command.name).label}${figure}</a> `
+export const changeLink = (command: Command, fields: Record<string, string>, { here }: OperatorView, more = '') =>
+  html`<a class="button" href="${addressOf(command, { ...fields, back: here })}">${command.title}${more}…</a> `
 
 /** Renders a status, in the colour of its success or failure. */
 export const statusOf = (status: string, text = status): Html => html`<span class="status ${status}">${text}</span>`
@@ -132,7 +123,7 @@ function rendered(
   if (column === 'status') return statusOf(text)
   const name = column === 'mid' ? names.get(text) : undefined
   if (name !== undefined) return html`<span>${name} <small class="quiet">${text}</small></span>`
-  const to = link ? addressOf(link.name, link.flags) : addressOfCell(column, text)
+  const to = link ? addressOf(link, link.flags) : addressOfCell(column, text)
   const size = IDENTIFIER.test(text) ? 'id' : text.length > LONG ? 'long' : undefined
   const shown = to === undefined && size === 'long' ? withLinks(text, view) : withUtrs(text)
   const sized = size ? html`<span class="${size}">${shown}</span>` : shown

@@ -4,13 +4,18 @@ import { formsOf, unpadded } from '../../platform/fields.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianRupees, toPaise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
+import { listPayouts } from '../commands/books.ts'
 import type { Command } from '../commands/command.ts'
 import { UsageError } from '../commands/errors.ts'
-import { paymentTable } from '../commands/find-payments.ts'
+import type { Values } from '../commands/field.ts'
+import { findPayments, IDENTIFIERS, paymentTable, showPayment } from '../commands/find-payments.ts'
+import { listPayments } from '../commands/list-payments.ts'
+import { listMerchants } from '../commands/merchants.ts'
+import { reconciliation } from '../commands/reconcile.ts'
 import { RecordData, type TableData } from '../commands/result.ts'
 import type { FoundOrder } from '../support/payment-history.ts'
 import { renderData } from './render.ts'
-import { addressOf, IDENTIFIERS, type OperatorView, toArguments } from './view.ts'
+import { addressOf, type OperatorView } from './view.ts'
 
 /**
  * What one finder has found; `body` is empty if it has found nothing. `page` is the address of the record if the finder
@@ -37,13 +42,12 @@ const nothingFound = (text: string) => html`<p class="empty">Nothing was found f
 <p>The search knows the UTR and the order number of a payment, the payment id of an acquirer, the bank reference of a payout, the name or MID of a merchant, and each orderId, refundId, exception and discrepancy. Mobile numbers are not searched.</p>
 <form class="filters" action="search"><label>Amount that the customer paid today <input name="q" inputmode="decimal" placeholder="₹499" required></label>
 <button>Search payments</button></form>
-<p><a href="payments-find">Find payments by amount on another day</a></p>
+<p><a href="${addressOf(findPayments)}">Find payments by amount on another day</a></p>
 `
 
 /** Runs a command that reads. Returns undefined if a value does not have the form of its flag. */
-async function run(name: string, fields: Record<string, string>, view: OperatorView): Promise<RecordData | undefined> {
-  const command = view.commands.find((one) => one.name === name) as Command
-  const output = await view.run(command, toArguments(command, fields)).catch((error) => {
+async function run(command: Command, values: Values, view: OperatorView): Promise<RecordData | undefined> {
+  const output = await view.run(command, values).catch((error) => {
     if (!(error instanceof UsageError)) throw error
   })
   return output?.data instanceof RecordData ? output.data : undefined
@@ -58,7 +62,7 @@ async function findByIdentifier(text: string, view: OperatorView): Promise<Resul
   const orders = new Map<string, FoundOrder>()
   const [exceptions, settlements]: [TableData[], TableData[]] = [[], []]
   for (const flag of IDENTIFIERS) {
-    const found = (await run('payments find', { [flag]: text }, view))?.fields as Found | undefined
+    const found = (await run(findPayments, { [flag]: text }, view))?.fields as Found | undefined
     if (found === undefined) continue
     for (const order of rowsOf<FoundOrder>(found.payments)) orders.set(order.orderId, order)
     exceptions.push(found.exceptions)
@@ -71,17 +75,17 @@ async function findByIdentifier(text: string, view: OperatorView): Promise<Resul
   const isOnly = order && !another && !hasException
   return {
     body: html`${await Promise.all(lists)}`,
-    page: isOnly ? addressOf('payments show', { 'order-id': order.orderId }) : undefined,
+    page: isOnly ? addressOf(showPayment, { 'order-id': order.orderId }) : undefined,
   }
 }
 
 /** Finds a payout by its bank reference. The page of an order, `isOrder`, links the payout with its own line. */
 async function findPayout(text: string, view: OperatorView, isOrder: boolean): Promise<Result> {
-  const { settlements, payout } = (await run('reconcile', { payout: text }, view))?.fields ?? {}
+  const { settlements, payout } = (await run(reconciliation, { payout: text }, view))?.fields ?? {}
   const lines = settlements ? rowsOf<PayoutRow>(settlements as TableData) : []
   const forms = formsOf(unpadded(text.toUpperCase()))
   if (lines.length === 0 || (isOrder && lines.every(({ utr }) => forms.includes(utr)))) return NOTHING
-  const page = addressOf('reconcile', { payout: String(payout) })
+  const page = addressOf(reconciliation, { payout: String(payout) })
   return { body: html`<h2>Payouts</h2>\n<p><a href="${page}">Payout ${text}</a></p>\n`, page }
 }
 
@@ -91,10 +95,10 @@ async function findDiscrepancy(text: string, view: OperatorView): Promise<{ page
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return {}
   const days = { from: day, to: day }
-  for (const name of ['reconcile', 'reconcile payouts']) {
-    const { rows = [] } = (await run(name, days, view))?.csv ?? {}
+  for (const command of [reconciliation, listPayouts]) {
+    const { rows = [] } = (await run(command, days, view))?.csv ?? {}
     for await (const { differenceId, mid } of rows as AsyncIterable<{ differenceId?: string; mid: string }>) {
-      if (differenceId === id) return { page: addressOf(name, { ...days, mid }) }
+      if (differenceId === id) return { page: addressOf(command, { ...days, mid }) }
     }
   }
   return {}
@@ -106,8 +110,7 @@ const SHORTEST_NAME = 2
 /** Lists merchants by a part of their name, or by their MID, with links to their orders of today. */
 async function findMerchants(text: string, view: OperatorView): Promise<Result> {
   const part = text.toLowerCase()
-  const command = view.commands.find(({ name }) => name === 'merchants list') as Command
-  const { data } = await view.run(command, [])
+  const { data } = await view.run(listMerchants, {})
   const found = rowsOf<{ mid: string; name: string }>(data as TableData).filter(
     ({ mid, name }) =>
       (part.length >= SHORTEST_NAME && name.toLowerCase().includes(part)) || mid.toLowerCase() === part,
@@ -117,7 +120,7 @@ async function findMerchants(text: string, view: OperatorView): Promise<Result> 
     .slice(0, view.rows)
     .map(
       ({ mid, name }) =>
-        html`<p><a href="${addressOf('payments list', { mid })}">${name}</a> <span class="quiet">${mid}</span></p>\n`,
+        html`<p><a href="${addressOf(listPayments, { mid })}">${name}</a> <span class="quiet">${mid}</span></p>\n`,
     )
   return { body: html`<h2>Merchants, with their orders of today</h2>\n${links}` }
 }
@@ -130,12 +133,12 @@ async function findByAmount(text: string, view: OperatorView): Promise<Result> {
   const amount = AMOUNT.exec(text)?.[1]?.replaceAll(',', '')
   if (amount === undefined) return NOTHING
   const fields = { amount, on: toIstDay(view.now) }
-  const found = (await run('payments find', fields, view))?.fields as Found | undefined
+  const found = (await run(findPayments, fields, view))?.fields as Found | undefined
   if (found === undefined) return NOTHING
   const orders = rowsOf<FoundOrder>(found.payments)
   const title = `Payments of ${toIndianRupees(toPaise(amount))} today, the newest first`
   const payments = orders.length > 0 ? [paymentTable(orders, view.now, title)] : []
   const lists = await Promise.all([...payments, found.exceptions].map((list) => renderData(list, view)))
-  const more = html`<p class="note">Only the newest ${orders.length} are shown. <a href="${addressOf('payments find', fields)}">Select a merchant</a></p>\n`
+  const more = html`<p class="note">Only the newest ${orders.length} are shown. <a href="${addressOf(findPayments, fields)}">Select a merchant</a></p>\n`
   return { body: html`${lists}${found.more ? more : undefined}` }
 }

@@ -2,24 +2,23 @@ import { LIMITS } from '../../limits.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianDigits } from '../../platform/money.ts'
 import { toIstText } from '../../platform/time.ts'
-import { table } from '../commands/result.ts'
-import { conversionText, keyTable, merchantTable } from '../commands/today.ts'
+import { cellText, table } from '../commands/result.ts'
+import { conversionText, keyTable, merchantTable, showToday } from '../commands/today.ts'
 import { HOURS } from '../monitoring/order-counts.ts'
 import type { Today } from '../support/today.ts'
 import { type Fact, factsOf, SEVERITIES, type Severity } from '../support/today-facts.ts'
-import { cellText } from '../terminal/text.ts'
 import { withLinks } from './command-links.ts'
 import type { Page } from './layout.ts'
 import { plot } from './plot.ts'
 import { renderData } from './render.ts'
-import { addressOf, type OperatorView } from './view.ts'
+import { addressOf, commandsOf, type OperatorView } from './view.ts'
 
 /** Returns the page of today, from the fields of `ops today`. It reloads itself unless its address has `refresh=off`. */
 export async function todayPage(today: Today, view: OperatorView, same: Html): Promise<Page> {
   const { at, expiringKeys, merchants } = today
   const { refreshSeconds } = LIMITS.today
   const filters: Record<string, string> = merchants ? { 'by-merchant': 'on' } : {}
-  const [start, stop] = [addressOf('today', filters), addressOf('today', { ...filters, refresh: 'off' })]
+  const [start, stop] = [addressOf(showToday, filters), addressOf(showToday, { ...filters, refresh: 'off' })]
   const isStill = view.here.includes('refresh=off')
   const refreshing = isStill
     ? html`<a href="${start}">Refresh automatically</a>`
@@ -34,7 +33,7 @@ ${tiles(today)}${await hoursGraph(today, view)}</section>
 ${
   merchants
     ? await renderData(merchantTable(merchants), view)
-    : html`<p><a href="${addressOf('today', { 'by-merchant': 'on' })}">Show the orders of each merchant</a></p>\n`
+    : html`<p><a href="${addressOf(showToday, { 'by-merchant': 'on' })}">Show the orders of each merchant</a></p>\n`
 }${await renderData(keyTable(expiringKeys), view)}<h2>Information</h2>
 ${information}${same}`
   return { title: 'Today', body, refreshSeconds: isStill ? undefined : refreshSeconds }
@@ -45,9 +44,8 @@ function factList(severity: Severity, all: readonly Fact[], view: OperatorView):
   const facts = all.filter((fact) => fact.severity === severity)
   if (facts.length === 0) return undefined
   const rows = facts.map(({ subject, status, command, chapter }) => {
-    const hasPage = view.commands.some(({ name }) => name === command?.name)
-    const linked =
-      command && hasPage ? html`<a href="${addressOf(command.name, command.flags)}">${subject}</a>` : subject
+    const hasPage = commandsOf(view).some(({ name }) => name === command?.name)
+    const linked = command && hasPage ? html`<a href="${addressOf(command, command.flags)}">${subject}</a>` : subject
     const manual = severity === 'information' ? undefined : chapter && `Operator manual: ${chapter}`
     return html`<div class="${severity}"><dt>${linked}</dt><dd>${withLinks(status, view)}${manual && html` <small class="quiet">${manual}</small>`}</dd></div>\n`
   })

@@ -53,7 +53,7 @@ export function createUploads(ms: number) {
       if (upload?.sha256 !== sha256) throw new CommandError(NOT_STORED)
       // Opens the file again, so that a running import reads all of it although the operator uploads another.
       const file = await open(`/dev/fd/${upload.file.fd}`)
-      return Object.assign(file.createReadStream({ start: 0 }), { fileName: upload.name })
+      return { stream: file.createReadStream({ start: 0 }), name: upload.name }
     },
   }
 }

@@ -1,7 +1,7 @@
 import { counted, toIndianDigits } from '../../platform/money.ts'
 import { errorsLine } from '../commands/merchant-errors.ts'
+import { cellText } from '../commands/result.ts'
 import { countOpen, type OverdueWebhook } from '../monitoring/overview.ts'
-import { cellText } from '../terminal/text.ts'
 import { agesText, ageText, balanceText, receivedText, sizeText } from '../texts.ts'
 import type { Today } from './today.ts'
 

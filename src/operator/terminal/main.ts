@@ -6,47 +6,20 @@ import { BUILD } from '../../build-info.ts'
 import { readDatabaseConfig } from '../../config.ts'
 import { readDatabaseTime } from '../../platform/db/clock.ts'
 import { createPool } from '../../platform/db/pool.ts'
-import { accountCommands } from '../commands/accounts.ts'
-import { auditCommands } from '../commands/audit.ts'
-import { bankHolidayCommands } from '../commands/bank-holidays.ts'
-import { bookCommands } from '../commands/books.ts'
-import { closeMonthCommands } from '../commands/close-month.ts'
-import type { Command, DatabaseTime, PreparedCommand, Sleep } from '../commands/command.ts'
-import { databaseCommands } from '../commands/database.ts'
+import { GROUPS } from '../commands/catalog.ts'
+import type { Command, Context, DatabaseTime, Prepared, Sleep } from '../commands/command.ts'
 import { CommandError, explain, UsageError } from '../commands/errors.ts'
-import { exceptionCommands } from '../commands/exceptions.ts'
-import { findPaymentCommands } from '../commands/find-payments.ts'
-import { keyCommands } from '../commands/keys.ts'
-import { layoutCommands, statementLayoutCommands } from '../commands/layouts.ts'
-import { listPaymentCommands } from '../commands/list-payments.ts'
-import { merchantCommands } from '../commands/merchants.ts'
-import { partnerCommands } from '../commands/partners.ts'
-import { paymentCommands } from '../commands/payments.ts'
-import { reconcileCommands } from '../commands/reconcile.ts'
-import { refundCommands } from '../commands/refunds.ts'
-import { settlementCommands } from '../commands/settlements.ts'
-import { statementCommands } from '../commands/statements.ts'
-import { todayCommands } from '../commands/today.ts'
-import { webhookCommands } from '../commands/webhooks.ts'
-import { consoleCommands } from '../console/command.ts'
-import { optionsOf } from './options.ts'
-import { print, printNote, say, type Terminal, toOutput } from './print.ts'
+import type { Output } from '../commands/result.ts'
+import { toConfirm } from '../commands/run.ts'
+import { consoleCommand } from '../console/command.ts'
+import { openFile } from './file.ts'
+import { createHelp, type Groups } from './help.ts'
+import { type Arguments, parseArguments } from './parse.ts'
+import { print, printNote, requireConfirmation, say, type Terminal, withProgress } from './print.ts'
 
-const WORK: Readonly<Record<string, readonly Command[]>> = {
-  Overview: [...todayCommands, ...auditCommands],
-  Database: databaseCommands,
-  'Merchants, partners and API keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
-  'Acquirer accounts': accountCommands,
-  Payments: [...findPaymentCommands, ...listPaymentCommands, ...paymentCommands, ...exceptionCommands],
-  Refunds: refundCommands,
-  Webhooks: webhookCommands,
-  Settlements: [...settlementCommands, ...layoutCommands],
-  'Bank statements': [...statementCommands, ...statementLayoutCommands],
-  Reconciliation: [...reconcileCommands, ...bookCommands, ...closeMonthCommands],
-  'Bank holidays': bankHolidayCommands,
-}
-const GROUPS = { ...WORK, Console: consoleCommands(Object.values(WORK).flat()) }
-export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
+const ALL: Groups = { ...GROUPS, Console: [consoleCommand(GROUPS)] }
+export const COMMANDS: readonly Command[] = Object.values(ALL).flat()
+const help = createHelp(ALL)
 
 const wordsIn = (name: string) => name.split(' ').length
 
@@ -75,7 +48,7 @@ export async function main(
   const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, wordsIn(name)).join(' '))
   try {
     if (wantsHelp || args[0] === '--version') {
-      say(terminal.stdout, wantsHelp ? help(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
+      say(terminal.stdout, wantsHelp ? help.long(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
       return 0
     }
     if (command === undefined) {
@@ -84,12 +57,13 @@ export async function main(
       printNote(terminal, `unknown command; did you mean ops ${meant.name}?`)
       return EXIT_USAGE
     }
-    await withDatabase(command.prepare(args.slice(wordsIn(command.name))), terminal)
+    const given = parseArguments(command, args.slice(wordsIn(command.name)))
+    await withDatabase(command.prepare(given.values), given, terminal)
     return 0
   } catch (error) {
     if (error instanceof UsageError) {
       printNote(terminal, error.message)
-      say(terminal.stderr, shortHelp(command, typed))
+      say(terminal.stderr, help.short(command, typed))
       return EXIT_USAGE
     }
     printNote(terminal, explain(error), error instanceof CommandError ? error.details : [])
@@ -97,7 +71,11 @@ export async function main(
   }
 }
 
-async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
+async function withDatabase(
+  prepared: Prepared,
+  { by, format }: Arguments,
+  terminal: Parameters<typeof main>[1],
+): Promise<void> {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `using ${nameDatabase(url)}`)
@@ -112,16 +90,39 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   try {
     const person = by ?? config.operator ?? loginName()
     const { sleep = setTimeout, databaseTime = readDatabaseTime } = terminal
-    const asJson = form === 'json'
-    const clocks = { now: new Date(), sleep, databaseTime }
-    const context = { config, db, ...clocks, person, asJson, terminal, auditId: randomUUID() }
-    const output = toOutput(await run(context))
-    await print(terminal, output, form)
+    const context: Context = {
+      ...{ config, db, now: new Date(), sleep, databaseTime, person, auditId: randomUUID() },
+      isTerminal: terminal.stdin.isTTY === true,
+      ask: (preview) => ask(terminal, preview),
+      note: format === 'json' ? () => undefined : (message: string) => printNote(terminal, message),
+      open: (path: string) => openFile(path, terminal),
+      withProgress: withProgress(terminal),
+      stopSignal,
+    }
+    const output = await prepared.run(context)
+    await print(terminal, output, format)
     const failure = output.failure?.()
     if (failure) throw failure
   } finally {
     await db.end()
   }
+}
+
+/** Asks about a preview. Returns what the operator has confirmed; undefined if there is no question. */
+async function ask(terminal: Terminal, preview: Output): Promise<string | undefined> {
+  const { question, shown, warnings = [] } = preview
+  if (question === undefined) return undefined
+  if (shown) await print({ ...terminal, stdout: terminal.stderr }, { data: shown }, 'text')
+  for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
+  await requireConfirmation(terminal, question)
+  return toConfirm(preview)
+}
+
+/** Returns a signal for Ctrl-C. */
+function stopSignal(): AbortSignal {
+  const stopped = new AbortController()
+  process.once('SIGINT', () => stopped.abort())
+  return stopped.signal
 }
 
 /** Returns the login name, or `uid …` in a container whose user has no name. */
@@ -154,78 +155,3 @@ function isNearly(typed: readonly string[], name: string): boolean {
     return given !== '' && (word.startsWith(given) || given.startsWith(word))
   })
 }
-
-/**
- * Returns the help for `command`. Without `command`, returns the help for all commands whose first word is `word`,
- * otherwise the overview.
- */
-function help(command: Command | undefined, [word = '']: string[]): string {
-  if (command) {
-    const subcommands = COMMANDS.filter(({ name }) => name.startsWith(`${command.name} `))
-    const summary = [`${command.summary}.`, command.note ?? ''].join(' ').trimEnd()
-    return [
-      `usage:\n${usageOf(command)}`,
-      wrap(summary, ''),
-      `Options:\n${optionLines(command).join('\n')}`,
-      ...(subcommands.length === 0 ? [] : [`Subcommands:\n${summaryLines(subcommands)}`]),
-    ].join('\n\n')
-  }
-  const commands = COMMANDS.filter(({ name }) => name.split(' ')[0] === word)
-  if (commands.length === 0) return OVERVIEW
-  return `usage:\n${commands.map((one) => `${usageOf(one)}\n      ${one.summary}`).join('\n')}\n\n${MORE}`
-}
-
-/**
- * Returns the help to print below the error for a mistyped command. Options are omitted, so that the error stays on the
- * screen.
- */
-function shortHelp(command: Command | undefined, typed: string[]): string {
-  return command ? `usage:\n${usageOf(command)}\n\n${MORE}` : help(undefined, typed)
-}
-
-const MORE = 'Run "ops COMMAND --help" for the options of a command.'
-
-/** Breaks the usage into lines that fit the terminal. A flag stays on the same line as its value. */
-const usageOf = ({ name, usage }: Command) =>
-  wrap(`  ops ${name} ${usage}`.trimEnd().replace(/(--[a-z-]+) (?=[A-Za-z])/g, '$1\u00a0'), '      ').replaceAll(
-    '\u00a0',
-    ' ',
-  )
-
-const LINE_WIDTH = 80
-
-/** Breaks text at spaces into lines of LINE_WIDTH. Every line except the first begins with `indent`. */
-function wrap(text: string, indent: string): string {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(/(?<=\S) /)) {
-    if (line !== '' && line.length + 1 + word.length > LINE_WIDTH) {
-      lines.push(line)
-      line = `${indent}${word}`
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line].join('\n')
-}
-
-function optionLines(command: Command): string[] {
-  const options = optionsOf(command)
-  const width = Math.min(OPTION_WIDTH, Math.max(...options.map(([name]) => name.length)))
-  const indent = ' '.repeat(width + 4)
-  return options.map(([name, text]) => {
-    const lead = name.length > width ? `  ${name}\n${indent}` : `  ${name.padEnd(width)}  `
-    return lead + wrap(`${indent}${text}`, indent).slice(indent.length)
-  })
-}
-
-/** Width of the longest option whose text starts on the same line. */
-const OPTION_WIDTH = 26
-
-const summaryLines = (commands: readonly Command[]) =>
-  commands.map(({ name, summary }) => `  ${name.padEnd(NAME_WIDTH)}  ${summary}`).join('\n')
-
-const NAME_WIDTH = Math.max(...COMMANDS.map(({ name }) => name.length))
-const OVERVIEW = [
-  'usage:\n  ops COMMAND [options]',
-  ...Object.entries(GROUPS).map(([title, commands]) => `${title}\n${summaryLines(commands)}`),
-  MORE,
-].join('\n\n')

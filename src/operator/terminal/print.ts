@@ -2,42 +2,26 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { counted } from '../../platform/money.ts'
+import type { Context } from '../commands/command.ts'
 import { CommandError } from '../commands/errors.ts'
-import { type Data, RecordData, TableData } from '../commands/result.ts'
+import type { Data, Output } from '../commands/result.ts'
+import { escapeJson, neutralize, toOneLine } from '../support/harmless.ts'
 import { writeCsv } from './csv.ts'
-import { escapeJson, neutralize, toOneLine } from './harmless.ts'
 import { writeJson } from './json.ts'
 import { writeText } from './text.ts'
-
-/**
- * The output of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per
- * line; with `--json`, the JSON document contains the warnings instead. `failure` returns the error with which the command
- * ends after its output. `created` is the detail for the audit, such as a new identifier.
- */
-export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> }) & {
-  warnings?: readonly string[]
-  failure?: () => CommandError | undefined
-  created?: Readonly<Record<string, unknown>>
-}
-
-/** The value that a command returns: an output, or only the data of an output. */
-export type Result = Output | TableData | RecordData
-
-export const toOutput = (result: Result): Output =>
-  result instanceof TableData || result instanceof RecordData ? { data: result } : result
 
 /** The format of a result. `csv` is CSV for programs, and `excel` is CSV for spreadsheets. */
 export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
-/** `fileName` is the name of an uploaded file that replaces standard input. */
-export type Terminal = { stdin: Readable & { isTTY?: boolean; fileName?: string }; stdout: Screen; stderr: Screen }
+export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
 /** Writes a command's result to stdout and its warnings to stderr. */
 export async function print(terminal: Terminal, output: Output, format: OutputFormat): Promise<void> {
   const { stdout } = terminal
-  for await (const data of output.screens ?? [output.data]) {
+  for await (const data of output.screens ?? (output.data === undefined ? [] : [output.data])) {
+    if (output.screens && stdout.isTTY) stdout.write(CLEAR_SCREEN)
     if (format === 'excel') stdout.write('\ufeff')
     await pipeline(write(data, format), harmless, stdout, { end: false }).catch(unlessReaderLeft)
   }
@@ -82,21 +66,18 @@ function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
 
-export function clearScreen({ stdout }: Terminal): void {
-  if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
-}
+const CLEAR_SCREEN = '\u001b[H\u001b[2J'
 
-/** Returns a function that prints a count in the format of `counted`, or undefined if stderr is not a terminal. */
-export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
-
-/** Runs `work` and shows its progress in one line on stderr if stderr is a terminal. Removes the line at the end. */
-export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
-  if (!stderr.isTTY) return work(() => undefined)
-  try {
-    return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
-  } finally {
-    stderr.write(CLEAR_LINE)
+/** Returns a function that runs work, and shows its progress in one line on stderr if stderr is a terminal. */
+export const withProgress =
+  ({ stderr }: Terminal): Context['withProgress'] =>
+  async (work) => {
+    if (!stderr.isTTY) return work(() => undefined)
+    try {
+      return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
+    } finally {
+      stderr.write(CLEAR_LINE)
+    }
   }
-}
 
 const CLEAR_LINE = '\r\u001b[K'

@@ -1,7 +1,4 @@
-import { toIndianRupees } from '../../platform/money.ts'
-import { toIstTime } from '../../platform/time.ts'
-import { type Cell, type Data, Money, RecordData, TableData } from '../commands/result.ts'
-import { toOneLine } from './harmless.ts'
+import { type Cell, cellText, type Data, RecordData, TableData, withoutZeros } from '../commands/result.ts'
 
 /** Writes data for a terminal, with aligned columns and an empty line between parts. */
 export async function* writeText(data: Data): AsyncGenerator<string> {
@@ -65,15 +62,6 @@ async function* writeTable(table: TableData): AsyncGenerator<string> {
 
 type Cells = Partial<Record<string, Cell>>
 
-/** Returns the columns without those that contain nothing but 0.00 in all rows, the total among them. */
-export const withoutZeros = (columns: readonly string[], rows: readonly Cells[]): string[] =>
-  columns.filter((column) => {
-    const texts = rows.map((cells) => cellText(cells[column])).filter((text) => text !== '-')
-    return texts.length === 0 || texts.some((text) => text !== ZERO)
-  })
-
-const ZERO = toIndianRupees(0)
-
 async function* cellsOf(table: TableData): AsyncGenerator<Cells> {
   const { empty, last } = table.views
   let isEmpty = true
@@ -82,15 +70,6 @@ async function* cellsOf(table: TableData): AsyncGenerator<Cells> {
     yield table.shown(row)
   }
   if (last && !(isEmpty && empty !== undefined)) yield last()
-}
-
-/** Formats a cell; the console shows the same text. */
-export function cellText(cell: Cell | undefined): string {
-  if (cell === undefined || cell === null || cell === '') return '-'
-  if (cell instanceof Date) return toIstTime(cell)
-  if (cell instanceof Money) return toIndianRupees(cell.paise)
-  if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
-  return toOneLine(String(cell))
 }
 
 const widthsOf = (lines: readonly (readonly string[])[]): number[] =>

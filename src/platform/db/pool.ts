@@ -18,6 +18,9 @@ const IDLE_TIMEOUT_MS = 10_000
 /** A pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
+/** A pool, or one client inside a transaction, which `inTransaction` joins. */
+export type Transactional = Database | pg.PoolClient
+
 type PoolOptions = {
   url: string
   size: number
@@ -134,13 +137,14 @@ export type Ending<T> = {
 /**
  * Runs `work` in a transaction, which is rolled back if `work` throws. A connection in an unknown state is closed
  * instead of released. Without `ending`, the promise rejects if the response to `commit` is lost, whether or not the
- * commit succeeded.
+ * commit succeeded. A client is inside a transaction already: `work` is a part of it, and its caller commits.
  */
 export async function inTransaction<T>(
-  db: Database,
+  db: Transactional,
   work: (client: pg.PoolClient) => Promise<T>,
   ending?: Ending<T>,
 ): Promise<T> {
+  if ('release' in db) return work(db)
   const client = await db.connect()
   let result: T
   try {
