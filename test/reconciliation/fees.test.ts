@@ -101,7 +101,7 @@ it('reconcile fees lists a fee above the contract as text and CSV, and reconcile
   const { stdout } = await opsOn('2026-10-20', ...list, '--csv')
   expect(stdout).toContain('mid,day,settlement_utr,utr,order_id,gross,fee,tax,allowed,excess\n')
   expect(stdout).toContain(',200.00,4.00,0.72,4.25,0.47\n')
-  expect((await opsOn('2026-10-20', 'reconcile', 'fees')).stderr).toContain('give --from and --to, or --month')
+  expect((await opsOn('2026-10-20', 'reconcile', 'fees')).stderr).toContain('give either --from and --to, or --month')
 })
 
 it('reconcile fees applies the contract that is valid on the day of each line', async () => {

@@ -196,7 +196,10 @@ describe('a complete statement', () => {
     const { payouts } = await must(['reconcile', 'payouts', '--mid', mid])
     expect(payouts.map(({ day }: { day: string }) => day)).toEqual([ago(30), ago(0)])
     const { code, stderr } = await ops(['reconcile', 'payouts', '--mid', mid, '--from', ago(2)])
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/give --from and --to, or --month/) })
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/give either --from and --to, or --month/),
+    })
   })
 })
 

@@ -101,7 +101,7 @@ const moment = z
   .transform((typed) => typed.replace(/^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)$/, '$1 $2:00'))
   .pipe(momentText)
 export const SINCE = { ...flag(moment, 'TIME', 'Start time', 'IST'), example: '2026-11-26 09:30:00' }
-export const UNTIL = optional({ ...SINCE, label: 'End time', hint: 'excluded; default: now' })
+export const UNTIL = optional(flag(moment, 'TIME', 'End time', 'IST, excluded; default: now'))
 
 type GivenDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
 

@@ -178,7 +178,7 @@ async function effectOf(
     },
     warnings: open.map(
       ({ id, kind, amount: paid }) =>
-        `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: refund it with ops refunds create --exception ${id}, unless this refund is for it`,
+        `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, run ops refunds create --exception ${id} instead`,
     ),
   }
 }

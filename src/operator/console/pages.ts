@@ -87,7 +87,7 @@ export async function formPage(command: Command, fields: PageFields, view: Opera
     html`<section class="card"><h2>Before the change</h2>\n${await fieldList(cellsIn(record), view)}</section>\n`
   const { exceptions } = record ?? {}
   const open = exceptions instanceof TableData ? openExceptions(exceptions, view) : undefined
-  const body = html`<p class="quiet">${command.summary}</p>\n<div class="columns"><div>${form}</div>\n<div>${open}${before}</div></div>\n`
+  const body = html`${aboutOf(command)}<div class="columns"><div>${form}</div>\n<div>${open}${before}</div></div>\n`
   return { title: command.title, body }
 }
 
@@ -114,14 +114,17 @@ export async function confirmationPage(
   const money = amount instanceof Money ? toIndianRupees(amount.paise) : undefined
   const signed = sign({ command: command.name, values, back, file, confirmed: toConfirm(output) })
   const same = sameCommand(command, file ? { ...values, file: file.name } : values)
-  const body = html`<p class="quiet">${command.summary}</p>
-<div class="columns"><section class="card">
+  const body = html`${aboutOf(command)}<div class="columns"><section class="card">
 ${money && html`<p class="amount">${money}</p>\n`}${notesOf(output, view)}${await fieldList(shown, view)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, { back, amount: money })}</section>
 <div>${same}</div></div>
 `
   return { title: command.title, body }
 }
+
+/** Returns what a change does, in the words of its help. */
+const aboutOf = (command: Command) =>
+  html`<p class="quiet">${withLabels([command.summary, command.note].filter((text) => text).join('. '), command)}</p>\n`
 
 const labelOf = ({ fields }: Command, flag: string) => flagsIn(fields)[flag]?.label ?? flag
 
