@@ -312,6 +312,30 @@ describe('links to changes in rows', () => {
     expect((await site.post('/webhooks-resend', confirmation.fields, key)).status).toBe(303)
   })
 
+  it('the events of a period are sent again once the operator has confirmed their number', async () => {
+    const since = '2026-08-01 00:00:00'
+    const { body } = await get('webhooks-deliveries', { mid, since })
+    const [href = ''] = linksTo(body, 'webhooks-resend?mid')
+    const form = await site.get(`/${href}`, key)
+    const [, until = ''] = /name="until" value="([^"]+)"/.exec(form.body) ?? []
+    const fields = { mid, since, until, back: 'webhooks-list' }
+    const confirmation = await site.post('/webhooks-resend', fields, key)
+    expect(confirmation.body).toMatch(/<dt>deliveries<\/dt><dd>1<\/dd>/)
+    const second = NOON.getTime() + 60_000
+    await db.query(
+      `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at, delivered_at)
+       values ($1, $2, $3, 2, 'payment.succeeded', 'SUCCESS', $4, $4)`,
+      [mid, delivery.split('.')[0], orderId, new Date(second)],
+    )
+    const changed = await site.post('/webhooks-resend', confirmation.fields, key)
+    expect([changed.status, changed.body]).toEqual([409, expect.stringMatching(/<dt>deliveries<\/dt><dd>2<\/dd>/)])
+    const pending = async () =>
+      (await db.query('select from webhook_deliveries where mid = $1 and due_at > $2', [mid, NOON])).rowCount
+    expect(await pending()).toBe(1)
+    expect((await site.post('/webhooks-resend', changed.fields, key)).status).toBe(303)
+    expect(await pending()).toBe(2)
+  })
+
   it('a payout of uncertain receipt has a link to each credit of its amount, and the confirmation shows the payout', async () => {
     const { body } = await get('reconcile-payouts', { mid, ...AUGUST })
     const links = linksTo(body, 'statements-match').map((href) =>
