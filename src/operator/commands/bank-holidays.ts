@@ -23,9 +23,7 @@ export const bankHolidayCommands = [
   }),
 
   read('bank-holidays list', 'List bank holidays', {
-    fields: {
-      year: optional(flag(matching(/^20\d\d$/, 'must be a year from 2000 to 2099'), 'YYYY', 'Calendar year')),
-    },
+    fields: { year: optional(flag(matching(/^20\d\d$/, 'must be a year from 2000 to 2099'), 'YYYY', 'Calendar year')) },
     async run({ year }, { db }) {
       const empty = 'No bank holidays. Import them with ops bank-holidays import.'
       return table('day, name', await createBankHolidays(db).list(year), empty)

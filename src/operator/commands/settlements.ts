@@ -126,10 +126,7 @@ export const settlementCommands = [
 
   changeInSteps('settlements undo', 'Undo a settlement import', {
     title: 'Undo',
-    fields: {
-      import: numbered('Number of the import', NUMBER_RULE),
-      dryRun: DRY_RUN,
-    },
+    fields: { import: numbered('Number of the import', NUMBER_RULE), dryRun: DRY_RUN },
     async run({ import: importId }, context) {
       const output = await context.change(async (client) => {
         const now = await lockedAt(client)

@@ -142,11 +142,7 @@ export const webhookCommands = [
   read('webhooks deliveries', 'List webhook deliveries to a merchant', {
     title: 'Deliveries',
     note: 'Without --since, the list covers the last 24 hours.',
-    fields: {
-      mid: MID,
-      failed: optional(toggle('Only undelivered events')),
-      since: optional(SINCE),
-    },
+    fields: { mid: MID, failed: optional(toggle('Only undelivered events')), since: optional(SINCE) },
     async run({ mid, failed = false, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)

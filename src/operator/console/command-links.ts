@@ -21,10 +21,7 @@ export function withLinks(text: string, view: OperatorView): Html {
     const given = [...flags.matchAll(FLAG)].map(([, flag = '', value = 'on']) => [flag, value.replaceAll("'", '')])
     const literal = given.filter(([, value = '']) => !/^[A-Z]+$/.test(value) && !value.includes('…'))
     const command = commands.get(name) as Command
-    const address = addressOf(command, {
-      ...Object.fromEntries(literal),
-      ...(command.changes && { back: view.here }),
-    })
+    const address = addressOf(command, { ...Object.fromEntries(literal), ...(command.changes && { back: view.here }) })
     parts.push(html`${text.slice(end, found.index)}<a href="${address}">${command.title}</a>`)
     end = found.index + whole.length
   }
