@@ -44,6 +44,7 @@ await build({
 })
 cpSync('src/platform/db/grants.sql', `${folder}/grants.sql`)
 cpSync('src/operator/deploy/citus.sql', `${folder}/deploy/citus.sql`)
+cpSync('src/operator/console/console.css', `${folder}/console.css`)
 cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })
 for (const chapter of Object.keys(GUIDES).flatMap(chaptersOf)) {

@@ -16,6 +16,7 @@ export const COLOURS = `:root {
   --on-accent: #fff;
   --good: #0c7a43;
   --bad: #b3261e;
+  --warning: #dba000;
   --unpaid: #8388a3;
   --around-qr: #fff;
 }

@@ -6,7 +6,7 @@ const SRC = join(import.meta.dirname, '../../src')
 
 it('only colours.ts contains the colours of the pages', () => {
   const sheets = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.css'))
-  expect(sheets.length).toBe(2)
+  expect(sheets.length).toBe(3)
   const colours = sheets.flatMap((name) => [
     ...readFileSync(join(SRC, name), 'utf8').matchAll(/#[\da-f]{3,8}\b|\brgba?\([^)]*\)/gi),
   ])

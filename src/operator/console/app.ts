@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { PassThrough, Readable } from 'node:stream'
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -7,6 +8,7 @@ import { Failure, improperHost } from '../../errors.ts'
 import { requireCredentials } from '../../gateway/tenants/authenticate.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import type { Limits } from '../../limits.ts'
+import { COLOURS } from '../../platform/colours.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
 import { REPEATED } from '../../platform/fields.ts'
@@ -14,8 +16,7 @@ import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import { createSerializer } from '../../platform/http/serialize.ts'
-import type { Command, Context, OpenedFile } from '../commands/command.ts'
-import { type ShowProgress, takesFile } from '../commands/command.ts'
+import { type Command, type Context, type OpenedFile, type ShowProgress, takesFile } from '../commands/command.ts'
 import { CommandError, explain } from '../commands/errors.ts'
 import { listExceptions } from '../commands/exceptions.ts'
 import type { Values } from '../commands/field.ts'
@@ -31,7 +32,6 @@ import { type Page, pageOf } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
-import { STYLE_SHEET } from './style.ts'
 import { createUploads, SENT_TWICE } from './uploads.ts'
 import { commandsOf, type OperatorView, type PageFields, pageName, type Run, toFields, valuesOf } from './view.ts'
 
@@ -42,6 +42,7 @@ declare module 'fastify' {
   }
 }
 
+const STYLE_SHEET = COLOURS + readFileSync(new URL('console.css', import.meta.url), 'utf8')
 const HEADERS = pageHeaders({ hasForms: true })
 
 /** The error of a request that the console rejects, with its HTTP status. */
