@@ -11,7 +11,7 @@ import { counted } from '../../platform/money.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { change, changeInSteps, read } from './command.ts'
 import { requireKeys } from './encryption-keys.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, existing } from './errors.ts'
 import { flag, oneOf, toggle } from './field.ts'
 import { ANY_ACCOUNT } from './fields.ts'
 import { path, readText } from './file.ts'
@@ -22,18 +22,9 @@ const account = flag(
   'NAME',
   'Name of the acquirer account',
 )
-const acquirer = flag(
-  z.enum(LINKING_NAMES, errorText(`must be one of ${LINKING_NAMES.join(', ')}`)),
-  'ACQUIRER',
-  'Acquirer',
-  LINKING_NAMES.join(', '),
-)
-const from = flag(
-  path.default('-'),
-  'FILE|-',
-  'File with NAME=value lines',
-  'named as in the environment; default: standard input',
-)
+const NAMES = LINKING_NAMES.join(', ')
+const acquirer = flag(z.enum(LINKING_NAMES, errorText(`must be one of ${NAMES}`)), 'ACQUIRER', 'Acquirer', NAMES)
+const from = flag(path.default('-'), 'FILE|-', 'File of NAME=value as in the environment', 'default: standard input')
 
 export const accountCommands = [
   changeInSteps('accounts add', 'Add an acquirer account', {
@@ -78,8 +69,9 @@ export const accountCommands = [
         if (finish) return show(name, await accounts.finishRotation(name), config)
         const rotated = encrypted ? await accounts.rotate(name, encrypted) : await accounts.rotateBack(name)
         if (rotated) return showAccepted(rotated, config)
-        const isKnown = (await accounts.list()).some((one) => one.name === name)
-        throw new CommandError(`account ${name} ${isKnown ? (back ? NOTHING_EARLIER : NOT_FINISHED) : UNKNOWN}`)
+        const known = (await accounts.list()).find((one) => one.name === name)
+        existing(known, `account ${name}`, 'accounts list')
+        throw new CommandError(`account ${name} ${back ? NOTHING_EARLIER : NOT_FINISHED}`)
       })
     },
   }),
@@ -123,9 +115,8 @@ export const accountCommands = [
           return encrypted
         }
       }
-      const accounts = await createAcquirerAccounts(client).reencryptSecrets((encrypted, name) =>
-        again(encrypted, contextOfAccount(name)),
-      )
+      const ofAccount = (encrypted: Buffer, name: string) => again(encrypted, contextOfAccount(name))
+      const accounts = await createAcquirerAccounts(client).reencryptSecrets(ofAccount)
       const webhooks = await createEndpoints(client).reencryptSecrets(again)
       const counts = { accounts, webhooks, unopened }
       const reencrypted = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
@@ -135,7 +126,6 @@ export const accountCommands = [
   }),
 ]
 
-const UNKNOWN = 'does not exist: see ops accounts list'
 const NOT_FINISHED = 'has an unfinished rotation: add --finish to delete the earlier secrets, or --back to restore them'
 const NOTHING_EARLIER = 'has no earlier secrets: it was never rotated, or --finish deleted them'
 
@@ -149,10 +139,8 @@ function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData
   return record(accepted)
 }
 
-function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): RecordData {
-  if (account === undefined) throw new CommandError(`account ${name} ${UNKNOWN}`)
-  return record(toShown(account, config))
-}
+const show = (name: string, account: StoredAccount | undefined, config: OpeningConfig) =>
+  record(toShown(existing(account, `account ${name}`, 'accounts list'), config))
 
 function toShown(account: StoredAccount, config: OpeningConfig) {
   const { name, earlierSecrets, createdAt, disabledAt } = account

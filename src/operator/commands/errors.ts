@@ -21,15 +21,19 @@ export class CommandError extends Error {
  */
 export class UsageError extends CommandError {}
 
+/** Returns the record that was found. Without one, throws an error that names the command that lists the records. */
+export function existing<T>(found: T | undefined, name: string, list: string): T {
+  if (found === undefined) throw new CommandError(`${name} does not exist: see ops ${list}`)
+  return found
+}
+
 /** Formats the error as one line for the operator. */
 export function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
-  const cause = message || code || 'unknown error'
-  const line = cause.split('\n')[0]
-  if (isForbiddenToRole(error)) {
+  const [line] = (message || code || 'unknown error').split('\n')
+  if (isForbiddenToRole(error))
     return `${line}: connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …`
-  }
   return isOutage(error) ? `database unavailable: ${line}` : String(line)
 }

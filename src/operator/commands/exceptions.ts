@@ -6,7 +6,7 @@ import { counted, toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
 import { type Context, change, read } from './command.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, existing } from './errors.ts'
 import { flag, type InputOf, oneOf, optional, toggle } from './field.ts'
 import { ACQUIRER_FILTER, daysOf, EXCEPTION, FROM, inOrder, MID, MONTH, OPEN, REASON, TO, YES } from './fields.ts'
 import { document, Money, type Result, rupees, type TableData, table } from './result.ts'
@@ -49,16 +49,17 @@ export const resolveExceptions = change('payments resolve', 'Resolve payment exc
     exception === undefined ? resolveAll(filters, reason, context) : resolveOne(exception, reason, context),
 })
 
+export const findException = async (db: Queryable, id: string) =>
+  existing(await createExceptions(db).find(id), `exception ${id}`, 'payments exceptions')
+
 type Resolving = Pick<Context, 'person'> & { client: Queryable }
 
 async function resolveOne(id: string, reason: string, { client, person }: Resolving) {
   const now = await timeOfChange(client)
-  const exceptions = createExceptions(client)
-  const found = await exceptions.find(id)
-  if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
-  const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
+  const found = await findException(client, id)
+  const [resolved] = await createExceptions(client).resolve([found], { reason, by: person, now })
   if (!resolved) {
-    const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
+    const { resolvedBy, resolvedAt, resolution } = await findException(client, id)
     const when = toIstTime(resolvedAt as Date)
     throw new CommandError(`exception ${id} was already resolved by ${resolvedBy} at ${when}: ${resolution}`)
   }

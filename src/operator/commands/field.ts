@@ -118,7 +118,9 @@ export const groupsWith = ({ groups }: Choice, flag: string | undefined): readon
 }
 
 const requiredOf = (group: Group) => Object.keys(group).filter((key) => isRequired(group[key] as Field))
-const namesOf = (keys: readonly string[]) => keys.map((key) => nameOf(flagOf(key))).join(' and ')
+/** Returns the names of the flags of fields. */
+export const namesOf = (keys: readonly string[]) => keys.map((key) => nameOf(flagOf(key)))
+const listOf = (keys: readonly string[]) => namesOf(keys).join(' and ')
 
 /** Returns the error of a choice, such as `give either --delivery, or --mid and --since`. */
 function choiceError({ groups }: Choice, values: Values): string {
@@ -126,9 +128,9 @@ function choiceError({ groups }: Choice, values: Values): string {
   const complete = groups.find((group) => requiredOf(group).length > 0 && requiredOf(group).every(isGiven))
   const others = [...new Set(groups.flatMap(Object.keys))].filter((key) => isGiven(key) && !(key in (complete ?? {})))
   if (complete && !groups.flatMap(requiredOf).some((key) => others.includes(key)))
-    return `${namesOf(others)} cannot be combined with ${namesOf(requiredOf(complete))}`
+    return `${listOf(others)} cannot be combined with ${listOf(requiredOf(complete))}`
   const texts = groups
-    .map((group) => namesOf(requiredOf(group).length > 0 ? requiredOf(group) : Object.keys(group)))
+    .map((group) => listOf(requiredOf(group).length > 0 ? requiredOf(group) : Object.keys(group)))
     .filter((text) => text !== '')
   const isLong = texts.some((text) => text.includes(' and '))
   const [before, last] = [texts.slice(0, -1).join(', '), texts.at(-1)]

@@ -63,6 +63,15 @@ export const numbered = (label: string, rule: string) => ({
   record: {},
 })
 
+/** A number of days that is at least `least`. */
+export const daysFrom = (least: number) => {
+  const rule = `must be a whole number of days, ${least} to 36500`
+  const isAccepted = (days: number) => days >= least && days <= 36_500
+  return matching(/^\d{1,5}$/, rule)
+    .transform(Number)
+    .refine(isAccepted, rule)
+}
+
 /** Formats an amount of a record as the text of an input. */
 export const amountText = (cell: unknown) => (cell instanceof Money ? toDecimalText(cell.paise) : undefined)
 

@@ -9,7 +9,7 @@ import { dayText, toIstDay } from '../../platform/time.ts'
 import { CONSOLE_RIGHTS, createOperatorKeys, type NewOperatorKey } from '../console/operator-keys.ts'
 import { listKeys } from '../support/keys.ts'
 import { change, read } from './command.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, existing } from './errors.ts'
 import { flag, oneOf, optional, toggle } from './field.ts'
 import { LABEL, MID, PID } from './fields.ts'
 import { record, table } from './result.ts'
@@ -21,12 +21,8 @@ const expiresOn = optional(
   flag(dayText, 'DAY', 'Last day (IST) on which the key is valid', 'default: the key does not expire'),
 )
 const rightsText = z.string().transform((list) => list.split(',').map((name) => name.trim()))
-const rights = flag(
-  rightsText,
-  'LIST',
-  'Rights of the key',
-  `of ${RIGHTS.join(', ')}; default: all except refund; for an operator read or read,act`,
-)
+const RIGHTS_HINT = `of ${RIGHTS.join(', ')}; default: all except refund; for an operator read or read,act`
+const rights = flag(rightsText, 'LIST', 'Rights of the key', RIGHTS_HINT)
 
 export const keyCommands = [
   change('keys create', 'Create an API key; its secret is shown once', {
@@ -62,9 +58,8 @@ export const keyCommands = [
     fields: { publicKey, expiresOn, label: { ...LABEL, hint: 'for operators; default: that of the old key' } },
     async run({ publicKey: old, expiresOn, label }, { client, now }) {
       const found = (await listKeys(client, {})).find((one) => one.publicKey === old)
-      if (!found || found.revokedAt !== null || (found.expiresOn !== null && found.expiresOn < toIstDay(now))) {
+      if (!found || found.revokedAt !== null || (found.expiresOn !== null && found.expiresOn < toIstDay(now)))
         throw new CommandError('the public key does not exist, is revoked or has expired: see ops keys list')
-      }
       const expiry = found.expiresOn === null ? '' : `the end of ${found.expiresOn} (IST) or until `
       const revoking = `The old key remains valid until ${expiry}you revoke it: ops keys revoke --public-key ${old}`
       const key = { label: label ?? found.label, expiresOn, now }
@@ -89,8 +84,7 @@ export const keyCommands = [
       const revoked =
         (await createAccessKeys(client).revoke(publicKey, now)) ??
         (await createOperatorKeys(client).revoke(publicKey, now))
-      if (revoked === undefined) throw new CommandError('the public key does not exist: see ops keys list')
-      return record(revoked, `Key ${publicKey} revoked.`)
+      return record(existing(revoked, 'the public key', 'keys list'), `Key ${publicKey} revoked.`)
     },
   }),
 ]
@@ -111,9 +105,8 @@ type NewKey = NewAccessKey | NewOperatorKey
 type Unminted<Key> = Key extends NewKey ? Omit<Key, 'publicKey' | 'secretHash'> : never
 
 async function addKey(client: Queryable, key: Unminted<NewKey>, ...advice: string[]) {
-  if (key.expiresOn !== undefined && key.expiresOn < toIstDay(key.now)) {
+  if (key.expiresOn !== undefined && key.expiresOn < toIstDay(key.now))
     throw new CommandError('--expires-on is in the past: give the last day (IST) on which the key is valid')
-  }
   const { publicKey, secretKey } = mintKeyPair()
   const added = await storeKey(client, { ...key, publicKey, secretHash: hashSecret(secretKey) })
   const { publicKey: _, lastUsedOn: __, revokedAt: ___, ...stored } = { lastUsedOn: null, ...added }

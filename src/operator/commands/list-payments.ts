@@ -9,7 +9,7 @@ import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { read } from './command.ts'
 import { flag, oneOf, optional } from './field.ts'
 import { daysOf, FROM, inOrder, MID, MONTH, TO } from './fields.ts'
-import { requireMerchant } from './reconcile.ts'
+import { requireMerchant } from './merchants.ts'
 import { rupees, table } from './result.ts'
 
 export const listPayments = read('payments list', 'List orders of a merchant', {

@@ -19,11 +19,11 @@ import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import { type Context, change, read } from './command.ts'
-import { CommandError, UsageError } from './errors.ts'
-import { flag, flagOf, type InputOf, list, nameOf } from './field.ts'
+import { CommandError, existing, UsageError } from './errors.ts'
+import { flag, type InputOf, list, namesOf } from './field.ts'
 import { MID } from './fields.ts'
 import { readBytes } from './file.ts'
-import { document, type Output, type RecordData, record, table } from './result.ts'
+import { document, type Output, record, table } from './result.ts'
 
 const { shape } = ChangedMerchant
 const SETTINGS = {
@@ -31,71 +31,21 @@ const SETTINGS = {
   vpa: flag(shape.vpa, 'VPA', 'UPI address that receives the payments', 'such as shop@bank'),
   mcc: flag(shape.mcc, 'CODE', 'Merchant category code that the bank assigned', 'such as 5814'),
   dynamicQr: flag(shape.dynamicQr, 'link|image', 'Form of dynamicQR', 'a link to an image, or the image itself'),
-  acquirer: flag(
-    shape.acquirer,
-    'ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]',
-    'Acquirer',
-    `${ACQUIRER_NAMES.join(', ')}; after a comma the fallback acquirer`,
-  ),
-  account: flag(
-    shape.account,
-    'NAME|default',
-    'Name of the acquirer account',
-    'default: the account of the environment',
-  ),
+  acquirer: flag(shape.acquirer, 'ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]', 'Acquirer', ACQUIRER_NAMES.join(', ')),
+  account: flag(shape.account, 'NAME|default', 'Acquirer account', 'default: that of the environment'),
   acquirerMerchantId: flag(shape.acquirerMerchantId, 'ID', 'Identifier of the merchant at the acquirer'),
-  input: flag(
-    shape.input,
-    'strict|shop',
-    'Accepted requests',
-    'strict: fields as specified; shop: also the formats that store plugins send',
-  ),
-  expiryMinutes: flag(
-    shape.expiryMinutes,
-    'N|default',
-    'Minutes until a payment intent expires',
-    '1 to 1440; default is INTENT_EXPIRY_MINUTES',
-  ),
-  maxExpiryMinutes: flag(
-    shape.maxExpiryMinutes,
-    'N|default',
-    'Maximum expiry_minutes of a request',
-    '5 to 43200; default is 1440',
-  ),
+  input: flag(shape.input, 'strict|shop', 'Accepted requests', 'shop: also the formats that store plugins send'),
+  expiryMinutes: flag(shape.expiryMinutes, 'N|default', 'Minutes to pay', '1 to 1440; default: INTENT_EXPIRY_MINUTES'),
+  maxExpiryMinutes: flag(shape.maxExpiryMinutes, 'N|default', 'Maximum expiry_minutes', '5 to 43200; default: 1440'),
   returnCall: flag(shape.returnCall, 'on|off', 'Whether the service calls the redirect_url of paid orders'),
-  payee: list(
-    shape.payee,
-    'VPA|PREFIX*@HANDLE|default',
-    'UPI address that the acquirer’s links may name',
-    'default removes all',
-  ),
-  maxAmount: flag(
-    shape.maxAmount,
-    'RUPEES|default',
-    'Maximum amount of an order in whole rupees',
-    '1 to 500000; default is 100000',
-  ),
-  fee: flag(
-    shape.fee,
-    'PERCENT[,FALLBACK]|none',
-    'Contract fee in percent',
-    'such as 1.8; FALLBACK is the fee of the fallback acquirer',
-  ),
+  payee: list(shape.payee, 'VPA|PREFIX*@HANDLE|default', 'UPI address that links may name', 'default removes all'),
+  maxAmount: flag(shape.maxAmount, 'RUPEES|default', 'Maximum amount of an order', '1 to 500000; default: 100000'),
+  fee: flag(shape.fee, 'PERCENT[,FALLBACK]|none', 'Contract fee in percent', 'such as 1.8, or 1.8,2 with a fallback'),
   tax: flag(shape.tax, 'PERCENT[,FALLBACK]', 'Tax on the fee in percent', 'such as 18'),
-  logo: flag(
-    shape.logo,
-    'FILE|none',
-    'Logo of the pay page',
-    'PNG of at most 32 KiB and 512 × 512 pixels; - for standard input',
-  ),
+  logo: flag(shape.logo, 'FILE|-|none', 'Logo of the pay page', 'PNG of at most 32 KiB and 512 × 512 pixels'),
   colour: flag(shape.colour, 'COLOUR|none', 'Colour of the pay page', "in quotes, such as '#0b6b4f'"),
   website: flag(shape.website, 'URL|none', 'https URL of the merchant’s website', 'shown on the pay page'),
-  support: flag(
-    shape.support,
-    'EMAIL|TELEPHONE|none',
-    'E-mail address or telephone number',
-    'shown as help on the pay page',
-  ),
+  support: flag(shape.support, 'EMAIL|TELEPHONE|none', 'E-mail address or telephone number', 'on the pay page'),
 }
 
 export const listMerchants = read('merchants list', 'List merchants, their settings and warnings', {
@@ -142,11 +92,9 @@ export const merchantCommands = [
   change('merchants update', 'Change the settings of a merchant', {
     fields: { mid: MID, ...SETTINGS },
     check: ({ mid: _, ...changes }) =>
-      Object.values(changes).some((value) => value !== undefined)
-        ? undefined
-        : `give at least one of ${Object.keys(SETTINGS)
-            .map((key) => nameOf(flagOf(key)))
-            .join(', ')}`,
+      Object.values(changes).every((value) => value === undefined)
+        ? `give at least one of ${namesOf(Object.keys(SETTINGS)).join(', ')}`
+        : undefined,
     async run({ mid, returnCall, payee: payees, account, fee, tax, logo: file, ...typed }, context) {
       const { config, client, now } = context
       const logo = await readLogo(file, context)
@@ -200,13 +148,10 @@ async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, 
   if (acquirer === fallbackAcquirer) throw new CommandError('--acquirer must name two different accounts')
   const next = fallbackAcquirer && { ...merchant, acquirerMerchantId: fallbackAcquirerMerchantId }
   const error =
-    (await accounts.errorOf(acquirer, merchant)) ??
-    (next && (await accounts.errorOf(fallbackAcquirer, next))) ??
-    undefined
+    (await accounts.errorOf(acquirer, merchant)) ?? (next && (await accounts.errorOf(fallbackAcquirer, next)))
   if (error) throw new CommandError(error)
-  if (next && [acquirer, fallbackAcquirer].includes('direct')) {
+  if (next && [acquirer, fallbackAcquirer].includes('direct'))
     throw new CommandError('direct cannot be combined with a fallback acquirer: it always creates a link')
-  }
 }
 
 /** The logo of `--logo`: null for `none`, undefined without the flag. */
@@ -224,20 +169,18 @@ async function readLogo(file: string | undefined, context: Context): Promise<Log
 /** The audit contains the path of the logo as typed, and its hash, because the file may change later. */
 const toDetail = (logo: Logo | null | undefined) => (logo ? { logo: logo.sha256 } : {})
 
-function known(mid: string, merchant: Merchant | undefined): Merchant {
-  if (merchant === undefined) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
-  return merchant
+const known = (mid: string, merchant: Merchant | undefined) => existing(merchant, `mid ${mid}`, 'merchants list')
+
+/** Throws a CommandError if the merchant does not exist. */
+export async function requireMerchant(db: Queryable, mid: string | undefined): Promise<void> {
+  if (mid !== undefined) known(mid, await createMerchants(db).find(mid))
 }
 
 /**
  * Converts `--fee` and `--tax` to fees. Each flag has one value for all acquirers of the merchant, or one value per
  * acquirer.
  */
-function toFees(
-  { acquirer, fallbackAcquirer }: Merchant,
-  fee?: string[],
-  tax?: string[],
-): Omit<MerchantFee, 'since'>[] {
+function toFees({ acquirer, fallbackAcquirer }: Merchant, fee?: string[], tax?: string[]) {
   if (fee === undefined && tax === undefined) return []
   const names = [acquirer, ...(fallbackAcquirer === null ? [] : [fallbackAcquirer])]
   const acquirers = [...new Set(names.map((name) => splitAccountName(name).acquirer))]
@@ -272,7 +215,7 @@ function withMore(
   }
 }
 
-async function show(merchant: Merchant, db: Queryable): Promise<RecordData> {
+async function show(merchant: Merchant, db: Queryable) {
   const shown = withMore(merchant, await readMore(db))
   const { warnings: _, ...fields } = cellsOf(shown)
   return document(shown, record(fields))

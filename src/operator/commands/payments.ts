@@ -11,15 +11,7 @@ import { UNLIMITED } from '../../gateway/payments/status-check-times.ts'
 import { createStatusChecks } from '../../gateway/payments/status-checks.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
 import { inTransaction } from '../../platform/db/pool.ts'
-import {
-  matching,
-  mobileAsWritten,
-  pastedUtr,
-  reportedUtr,
-  storedEmail,
-  text,
-  UTR_RULE,
-} from '../../platform/fields.ts'
+import { mobileAsWritten, pastedUtr, reportedUtr, storedEmail, text, UTR_RULE } from '../../platform/fields.ts'
 import { counted, lenientAmountText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { createPaymentHistory } from '../support/payment-history.ts'
@@ -29,7 +21,7 @@ import { timeOfChange } from './barrier.ts'
 import { change, changeInSteps, isOpen, withhold } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
-import { ACQUIRER_ACCOUNT, amountText, DRY_RUN, LAYOUT, ORDER_ID, SINCE, YES } from './fields.ts'
+import { ACQUIRER_ACCOUNT, amountText, DRY_RUN, daysFrom, LAYOUT, ORDER_ID, SINCE, YES } from './fields.ts'
 import { FILE, readFile } from './file.ts'
 import { findOrder } from './find-payments.ts'
 import { findLayout } from './layouts.ts'
@@ -37,7 +29,6 @@ import { document } from './result.ts'
 import { lockedAt } from './settlements.ts'
 
 const CONFIRM_UTR = pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`))
-const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
 const REJECTED: Record<Contradiction, string> = {
@@ -118,9 +109,7 @@ export const paymentCommands = [
     async run({ orderId }, { db, now, person }, { client, most }) {
       const statusChecks = createStatusChecks(db)
       const statusCheck = await statusChecks.claim(orderId, most, now)
-      if (statusCheck === undefined) {
-        throw new CommandError(`all ${most} status checks of the order are used up`)
-      }
+      if (statusCheck === undefined) throw new CommandError(`all ${most} status checks of the order are used up`)
       const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
       const recorded = await checkAtAcquirer(statusCheck, { client, reports, person, ...STORING }).catch(
@@ -141,9 +130,8 @@ export const paymentCommands = [
     fields: { file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
     async run({ file, layout: layoutName, acquirer }, context) {
       const { db, person } = context
-      if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
+      if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0)
         throw new UsageError(WHOSE_REPORT)
-      }
       const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
       const warnings: string[] = []
       const result = await readFile(file, context, (csv, progress) =>
@@ -175,23 +163,9 @@ export const paymentCommands = [
     note: 'Only --older-than-days 365 or more runs without confirmation.',
     fields: {
       which: oneOf([
-        {
-          olderThanDays: flag(
-            matching(/^\d{1,5}$/, DAYS_RULE)
-              .transform(Number)
-              .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE),
-            'N',
-            'Erase the data of orders older than N days',
-          ),
-        },
-        {
-          email: flag(
-            text(254).transform(storedEmail),
-            'ADDRESS',
-            'Erase the data of the customer with this e-mail address',
-          ),
-        },
-        { mobile: flag(mobileAsWritten, 'NUMBER', 'Erase the data of the customer with this mobile number') },
+        { olderThanDays: flag(daysFrom(1), 'N', 'Erase the data of orders older than N days') },
+        { email: flag(text(254).transform(storedEmail), 'ADDRESS', 'Erase the data of this e-mail address') },
+        { mobile: flag(mobileAsWritten, 'NUMBER', 'Erase the data of this mobile number') },
       ]),
       ...{ dryRun: DRY_RUN, yes: YES },
     },

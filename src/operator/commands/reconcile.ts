@@ -7,18 +7,17 @@ import { findPayout, type Payout, type PayoutRow } from '../../books/reconciliat
 import { findDiscrepancy, reconcile } from '../../books/reconciliation/reconcile.ts'
 import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../../books/reconciliation/resolutions.ts'
 import { amountOf } from '../../books/reconciliation/rests.ts'
-import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createPartners } from '../../gateway/tenants/partners.ts'
-import type { Database } from '../../platform/db/pool.ts'
 import { errorText, matching } from '../../platform/fields.ts'
 import { addPaise, counted, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
 import { change, read } from './command.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, existing } from './errors.ts'
 import { flag, oneOf, optional } from './field.ts'
 import { ANY_PERIOD, bothDaysOf, DAY, daysOf, FROM, inOrder, MID, MONTH, PAYOUT, PID, REASON, TO } from './fields.ts'
 import { collectErrors, errorsLine } from './merchant-errors.ts'
+import { requireMerchant } from './merchants.ts'
 import { openList } from './open-differences.ts'
 import { openPayouts } from './payout-list.ts'
 import { reportOf } from './reconcile-report.ts'
@@ -27,13 +26,15 @@ import { document, Money, type RecordData, rupees, table } from './result.ts'
 /** Longest period in days, because all days of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
-const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
+const OLDER_THAN = matching(/^[1-9]\d{0,3}$/, 'must be a whole number of days, 1 to 9999')
 const DIFFERENCE_RULE =
   'must be the id of a discrepancy, 16 hex digits, as printed by ops reconcile or ops reconcile payouts'
 
 const RESOLUTIONS =
   'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, ₹amount, reason'
 
+const AS = WRITTEN_OFF_AS.join(', ')
+const WRITTEN_OFF = z.enum(WRITTEN_OFF_AS, errorText(`must be ${AS}`))
 const asOf = optional({ ...DAY, label: 'As of', hint: 'ignores everything recorded after this day (IST)' })
 
 export const reconciliation = read('reconcile', 'Reconcile payments with settlements', {
@@ -50,8 +51,9 @@ export const reconciliation = read('reconcile', 'Reconcile payments with settlem
   async run({ of: { asOf, payout, ...days }, merchants }, { db, now }) {
     const { mid, pid } = merchants
     await requireMerchant(db, mid)
-    if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
-      throw new CommandError(`pid ${pid} does not exist: see ops partners list`)
+    if (pid !== undefined) {
+      const partner = (await createPartners(db).list()).find((one) => one.pid === pid)
+      existing(partner, `pid ${pid}`, 'partners list')
     }
     if (payout !== undefined) return payoutData(await findPayout(db, { payout, ...merchants, now }), payout)
     const period = bothDaysOf(days)
@@ -72,14 +74,7 @@ export const reconcileCommands = [
         record: {},
       },
       reason: REASON,
-      as: optional(
-        flag(
-          z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)),
-          WRITTEN_OFF_AS.join('|'),
-          'Ledger account for the written-off amount',
-          WRITTEN_OFF_AS.join(', '),
-        ),
-      ),
+      as: optional(flag(WRITTEN_OFF, WRITTEN_OFF_AS.join('|'), 'Ledger account of the amount', AS)),
     },
     async run({ difference: id, reason, as }, { client, db, now, person }) {
       const resolvedAt = await timeOfChange(client)
@@ -95,9 +90,8 @@ export const reconcileCommands = [
       }
       if (found.resolution !== null)
         throw new CommandError(`discrepancy ${id} was already resolved: ${found.resolution}`)
-      if (!(await enterResolution(client, found, { reason, as, by: person, now: resolvedAt }))) {
+      if (!(await enterResolution(client, found, { reason, as, by: person, now: resolvedAt })))
         throw new CommandError(`another operator has just resolved discrepancy ${id}: run ops reconcile for its day`)
-      }
       const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
       const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt }
       const message = `Discrepancy ${id}, ${found.kind} of ${toIndianRupees(found.owed)}, resolved${as ? ` as ${as}` : ''}.`
@@ -114,14 +108,7 @@ export const reconcileCommands = [
     title: 'Discrepancies',
     note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
     fields: {
-      olderThan: flag(
-        matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
-          .default('1')
-          .transform(Number),
-        'DAYS',
-        'Smallest age in days',
-        'default: 1',
-      ),
+      olderThan: flag(OLDER_THAN.default('1').transform(Number), 'DAYS', 'Smallest age in days', 'default: 1'),
       mid: optional(MID),
     },
     csv: true,
@@ -147,12 +134,6 @@ export const reconcileCommands = [
     },
   }),
 ]
-
-/** Throws a CommandError if the merchant does not exist. */
-export async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
-  if (mid === undefined || (await createMerchants(db).find(mid))) return
-  throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
-}
 
 /** Returns the end of the day `asOf`. The report ignores everything recorded later. */
 function knownAt(asOf: string | undefined, now: Date): Date {

@@ -17,7 +17,8 @@ import { addPaise, lenientRefund, toIndianRupees } from '../../platform/money.ts
 import { toIstTime } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
 import { change, isOpen, read, withhold } from './command.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, existing } from './errors.ts'
+import { findException } from './exceptions.ts'
 import { flag, oneOf, optional, type RecordFields } from './field.ts'
 import { ACQUIRER_FILTER, amountText, EXCEPTION, MID, OPEN, ORDER_ID, REFUND } from './fields.ts'
 import { findOrder, refundTable } from './find-payments.ts'
@@ -187,8 +188,7 @@ const REFUNDED_KINDS: readonly string[] = ['double payment', 'late payment']
 
 async function findRefund(db: Queryable, id: string): Promise<Refund> {
   const [refund] = await listRefunds(db, { ourRefundId: id })
-  if (refund === undefined) throw new CommandError(`refund ${id} does not exist: see ops refunds list`)
-  return refund
+  return existing(refund, `refund ${id}`, 'refunds list')
 }
 
 async function endByPerson(
@@ -233,14 +233,11 @@ function rejectReturn(refund: Refund): never {
  * a late payment.
  */
 async function ofException(db: Queryable, id: string, note: string | undefined) {
-  const found = await createExceptions(db).find(id)
-  if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
-  const { mid, orderId, kind, utr, resolution, resolvedBy } = found
-  if (!REFUNDED_KINDS.includes(kind)) {
+  const { mid, orderId, kind, utr, resolution, resolvedBy } = await findException(db, id)
+  if (!REFUNDED_KINDS.includes(kind))
     throw new CommandError(
       `exception ${id} is of kind ${kind}: only a double payment or a late payment can be refunded`,
     )
-  }
   // The refund that resolved the exception may have been returned: the exception stays resolved, and its payment is
   // refunded again.
   const ofOrder = resolution === null ? [] : await listRefunds(db, { mid, orderId })

@@ -19,7 +19,7 @@ import { flag, list, oneOf, optional, toggle } from './field.ts'
 import { ACQUIRER_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, numbered, PAYOUT, PERIOD, REASON } from './fields.ts'
 import { FILE, readFile } from './file.ts'
 import { findLayout } from './layouts.ts'
-import { requireMerchant } from './reconcile.ts'
+import { requireMerchant } from './merchants.ts'
 import { type Cell, document, Money, type RecordData, rupees, table } from './result.ts'
 
 const NUMBER_RULE = 'must be the number of a bank statement, as listed by ops statements list'

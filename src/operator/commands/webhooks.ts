@@ -21,9 +21,9 @@ import { createOutboundClient, urlError } from '../../platform/outbound/http-cli
 import { toIstText, toIstTime } from '../../platform/time.ts'
 import { change, changeInSteps, read } from './command.ts'
 import { requireKeys } from './encryption-keys.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, existing } from './errors.ts'
 import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
-import { LABEL, MID, SINCE, UNTIL } from './fields.ts'
+import { daysFrom, LABEL, MID, SINCE, UNTIL } from './fields.ts'
 import { document, record, table } from './result.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -32,7 +32,6 @@ const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
 /** A merchant may request a redelivery of the events of a month. */
 const LEAST_STORED_DAYS = 31
-const STORED_RULE = `must be a whole number of days, ${LEAST_STORED_DAYS} to 36500`
 const URL_RULE = 'must be a URL of at most 2048 characters'
 const HTTPS_RULE = '--url must be an https URL: http is accepted only for addresses in WEBHOOK_ALLOWED_NETWORKS'
 
@@ -44,8 +43,8 @@ const url = z
     if (error) context.addIssue(error)
   })
 
-const ENDPOINT_RULE = 'must be the id of a webhook endpoint, ep_…'
-const ENDPOINT = flag(matching(/^ep_\w{1,64}$/, ENDPOINT_RULE), 'ID', 'Webhook endpoint', 'ep_…')
+const ENDPOINT_ID = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook endpoint, ep_…')
+const ENDPOINT = flag(ENDPOINT_ID, 'ID', 'Webhook endpoint', 'ep_…')
 
 const DELIVERY_RULE = 'must be the id of a delivery, as listed by ops webhooks deliveries'
 const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
@@ -71,11 +70,11 @@ export const webhookCommands = [
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const { secret, encrypted } = newSecret({ mid, endpointId }, config)
       const endpoints = createEndpoints(client)
-      if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+      const { ofMerchant } = LIMITS.webhooks
+      if ((await endpoints.countOf(mid)) >= ofMerchant)
         throw new CommandError(
-          `merchant ${mid} already has ${LIMITS.webhooks.ofMerchant} webhook endpoints, the maximum: disable one first`,
+          `merchant ${mid} already has ${ofMerchant} webhook endpoints, the maximum: disable one first`,
         )
-      }
       const added = await endpoints.add({ mid, endpointId, url, label, secret: encrypted }, now)
       if (!added) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
       await watchOpenOrders(client, mid, now)
@@ -132,9 +131,8 @@ export const webhookCommands = [
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
       const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
-      if ('failure' in result || !isAccepted(result.status)) {
+      if ('failure' in result || !isAccepted(result.status))
         throw new CommandError(`${url} did not accept the event: ${outcome}${result.text && `: ${result.text}`}`)
-      }
       return document({ id: endpointId, outcome, answer: result.text }, `${url} accepted the event: ${outcome}`)
     },
   }),
@@ -168,10 +166,9 @@ export const webhookCommands = [
     },
     async run({ events: { delivery, mid, since, until } }, { client, now }) {
       const endpoints = createEndpoints(client)
-      const resent =
-        delivery !== undefined
-          ? Number(await endpoints.resend(delivery, now))
-          : await endpoints.resendAll(mid, since, until ?? now, now)
+      const resent = delivery
+        ? Number(await endpoints.resend(delivery, now))
+        : await endpoints.resendAll(mid, since, until ?? now, now)
       if (delivery && resent === 0)
         throw new CommandError((await endpoints.lacksDelivery(delivery)) ? NOT_STORED : NOT_RESENT)
       const deliveries = counted(resent, 'delivery', 'deliveries')
@@ -182,14 +179,7 @@ export const webhookCommands = [
   changeInSteps('webhooks prune', 'Delete old webhook deliveries', {
     note: 'Deletes deliveries that succeeded or were abandoned, except for payment.expired. A deleted event cannot be sent again.',
     fields: {
-      olderThanDays: flag(
-        matching(/^\d{1,5}$/, STORED_RULE)
-          .transform(Number)
-          .refine((days) => days >= LEAST_STORED_DAYS && days <= 36_500, STORED_RULE),
-        'N',
-        'Delete deliveries whose last attempt is older than N days',
-        'at least 31',
-      ),
+      olderThanDays: flag(daysFrom(LEAST_STORED_DAYS), 'N', 'Delete deliveries older than N days', 'at least 31'),
     },
     async run({ olderThanDays }, { db, now, sleep, withProgress }) {
       const before = new Date(now.getTime() - olderThanDays * 24 * HOUR_MS)
@@ -219,8 +209,7 @@ function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config:
 
 async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {
   const [found] = await createEndpoints(db).list({ endpointId })
-  if (!found) throw new CommandError(`webhook endpoint ${endpointId} does not exist: see ops webhooks list`)
-  return found
+  return existing(found, `webhook endpoint ${endpointId}`, 'webhooks list')
 }
 
 const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }) =>
@@ -235,22 +224,8 @@ function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoi
 }
 
 function describeDelivery({ endpointId, orderId, sequence, merchantOrderId, ...delivery }: DeliveryRecord) {
-  const { mid, type, occurredAt, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer: response } = delivery
-  const state = deliveredAt ? 'delivered' : dueAt ? 'waiting' : 'given up'
-  const id = `${endpointId}.${orderId}.${sequence}`
-  const order = { mid, orderId, order_id: merchantOrderId }
-  return {
-    id,
-    ...order,
-    sequence,
-    type,
-    occurredAt,
-    state,
-    attempts,
-    dueAt,
-    deliveredAt,
-    attemptedAt,
-    outcome,
-    answer: response,
-  }
+  const { mid, type, occurredAt, ...attempted } = delivery
+  const state = attempted.deliveredAt ? 'delivered' : attempted.dueAt ? 'waiting' : 'given up'
+  const event = { mid, orderId, order_id: merchantOrderId, sequence, type, occurredAt }
+  return { id: `${endpointId}.${orderId}.${sequence}`, ...event, state, ...attempted }
 }
