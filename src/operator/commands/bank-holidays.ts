@@ -51,11 +51,8 @@ export const bankHolidayCommands = [
         const added = await createBankHolidays(client).add(holidays, { by: person, now })
         const created = { added, unchanged: holidays.length - added }
         const warnings = others.length > 0 ? [describeOthers(others)] : []
-        const data = document(
-          { ...created, warnings },
-          `${counted(added, 'bank holiday')} added, ${created.unchanged} unchanged.`,
-        )
-        return { data, warnings, created }
+        const message = `${counted(added, 'bank holiday')} added, ${created.unchanged} unchanged.`
+        return { data: document({ ...created, warnings }, message), warnings, created }
       })
     },
   }),

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { DatabaseConfig } from '../../config.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { UsageError } from './errors.ts'
-import { type CommandFields, flagOf, flagsIn, type InputOf, parse, type RecordFields, type Values } from './field.ts'
+import { type CommandFields, flagOf, type InputOf, parse, type RecordFields, type Values } from './field.ts'
 import { type Output, type Result, toOutput } from './result.ts'
 import { type Change, type ChangeOf, FiguresChanged, requireConfirmed, runAudited, runDry } from './run.ts'
 
@@ -213,6 +213,3 @@ export const withhold = () => 'withheld'
 
 /** Whether a command reads a file that an operator uploads. */
 export const takesFile = ({ fields }: Command) => 'file' in fields
-
-/** Whether a command has a flag. */
-export const hasFlag = ({ fields }: Command, flag: string) => flag in flagsIn(fields)

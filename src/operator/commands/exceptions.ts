@@ -9,7 +9,7 @@ import { type Context, change, read } from './command.ts'
 import { CommandError, existing } from './errors.ts'
 import { flag, type InputOf, oneOf, optional, toggle } from './field.ts'
 import { ACQUIRER_FILTER, daysOf, EXCEPTION, FROM, inOrder, MID, MONTH, OPEN, REASON, TO, YES } from './fields.ts'
-import { document, Money, type Result, rupees, type TableData, table } from './result.ts'
+import { document, Money, type Result, rupees, table } from './result.ts'
 
 const KIND = z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`)
 
@@ -104,10 +104,7 @@ const sumText = (exceptions: PaymentException[]) =>
 const amountOf = (exceptions: PaymentException[]): bigint =>
   exceptions.reduce((sum, { amount }) => sum + BigInt(amount ?? 0), 0n)
 
-export function exceptionTable(
-  exceptions: PaymentException[],
-  views: { title?: string; empty?: string } = {},
-): TableData {
+export function exceptionTable(exceptions: PaymentException[], views: { title?: string; empty?: string } = {}) {
   const columns =
     'id, receivedAt, kind, ₹amount, nextStep, mid, orderId, status, utr, paidAt, acquirerAccount, toldBy, note, resolution, resolvedBy'
   const cells = (exception: PaymentException) => ({

@@ -31,11 +31,8 @@ export const DRY_RUN = optional(toggle('Print the result and change nothing'))
 const ORDER_ID_RULE = 'must be the service’s orderId, 32 hex digits'
 const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 const refundId = matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 32 hex digits')
-const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
-const exceptionId = z
-  .string(errorText(EXCEPTION_RULE))
-  .toLowerCase()
-  .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
+const anyCase = matching(/^[0-9a-f]{12}$/i, 'must be the id of an exception, 12 hex digits')
+const exceptionId = anyCase.transform((id) => id.toLowerCase())
 
 export const ORDER_ID = {
   ...flag(orderId, 'ID', 'orderId', 'assigned by the service, 32 hex digits'),

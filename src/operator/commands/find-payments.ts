@@ -110,23 +110,18 @@ export const paymentTable = (found: FoundOrder[], now: Date, title?: string) =>
 
 const isHistory = (order: FoundOrder): order is FoundOrder & PaymentHistory => 'changes' in order
 
-const toListed = (order: FoundOrder, now: Date) => ({
-  ...order,
-  status: orderStatus(order, now),
-  amount: new Money(order.amount, true),
-})
+const toListed = (order: FoundOrder, now: Date) => {
+  return { ...order, status: orderStatus(order, now), amount: new Money(order.amount, true) }
+}
 
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
 
 export function refundTable(refunds: Refund[], views: { title?: string; empty?: string } = {}): TableData {
   const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
-  const cells = ({ ourRefundId, createdAt, amount, ...refund }: Refund) => ({
-    ...refund,
-    refundId: ourRefundId,
-    madeAt: createdAt,
-    amount: new Money(amount, true),
-  })
+  const cells = ({ ourRefundId: refundId, createdAt: madeAt, amount, ...refund }: Refund) => {
+    return { ...refund, refundId, madeAt, amount: new Money(amount, true) }
+  }
   return table(columns, refunds, {
     ...{ ...views, cells, json: toRefundData },
     changes: ({ ourRefundId }) => [{ refund: ourRefundId }],
@@ -138,12 +133,10 @@ function settlementParts(found: FoundOrder[], only: PaymentHistory | undefined, 
   const steps = only?.settlements ?? []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
   const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((order) => order.mid === mid)
+  const foreign = others.filter((one) => !isOfFound(one))
   return [
     settlementTable(others.filter(isOfFound), 'Settlements:'),
-    settlementTable(
-      others.filter((settlement) => !isOfFound(settlement)),
-      'Settlements to other merchants:',
-    ),
+    settlementTable(foreign, 'Settlements to other merchants:'),
   ]
 }
 

@@ -7,7 +7,6 @@ import { matching, personName } from '../../platform/fields.ts'
 import { RIGHTS } from '../../platform/rights.ts'
 import { dayText, toIstDay } from '../../platform/time.ts'
 import { CONSOLE_RIGHTS, createOperatorKeys, type NewOperatorKey } from '../console/operator-keys.ts'
-import { listKeys } from '../support/keys.ts'
 import { change, read } from './command.ts'
 import { CommandError, existing } from './errors.ts'
 import { flag, oneOf, optional, toggle } from './field.ts'
@@ -17,12 +16,11 @@ import { record, table } from './result.ts'
 /** Accepts only the form of a public key, so that the audit stores no secret key that the operator pasted by mistake. */
 const publicKey = flag(matching(/^pk_[\w-]{1,64}$/, 'must be a public key, pk_…'), 'KEY', 'Public key', 'such as pk_…')
 const operator = flag(personName, 'NAME', 'Operator', 'who signs in to the console')
-const expiresOn = optional(
-  flag(dayText, 'DAY', 'Last day (IST) on which the key is valid', 'default: the key does not expire'),
-)
+const expiresOn = optional(flag(dayText, 'DAY', 'Last valid day', 'IST; default: the key does not expire'))
 const rightsText = z.string().transform((list) => list.split(',').map((name) => name.trim()))
 const RIGHTS_HINT = `of ${RIGHTS.join(', ')}; default: all except refund; for an operator read or read,act`
-const rights = flag(rightsText, 'LIST', 'Rights of the key', RIGHTS_HINT)
+const rights = optional(flag(rightsText, 'LIST', 'Rights of the key', RIGHTS_HINT))
+const mayRefund = optional(toggle('Add the right refund'))
 
 export const keyCommands = [
   change('keys create', 'Create an API key; its secret is shown once', {
@@ -30,13 +28,9 @@ export const keyCommands = [
     fields: {
       owner: oneOf(
         [
-          {
-            mid: { ...MID, label: 'Create a key for this merchant' },
-            rights: optional(rights),
-            mayRefund: optional(toggle('Add the right refund')),
-          },
-          { pid: { ...PID, label: 'Create a key for this partner' }, rights: optional(rights) },
-          { operator, rights: optional(rights) },
+          { mid: { ...MID, label: 'Create a key for this merchant' }, rights, mayRefund },
+          { pid: { ...PID, label: 'Create a key for this partner' }, rights },
+          { operator, rights },
         ],
         rightsError,
       ),
@@ -44,9 +38,8 @@ export const keyCommands = [
     },
     run({ owner: { mid, pid, operator, rights = USUAL_RIGHTS, mayRefund }, expiresOn, label = null }, { client, now }) {
       const key = { label, expiresOn, now }
-      if (operator !== undefined) {
+      if (operator !== undefined)
         return addKey(client, { ...key, operator, rights: CONSOLE_RIGHTS.filter((right) => rights.includes(right)) })
-      }
       if (mid === undefined) return addKey(client, { ...key, owner: { pid: pid as string }, rights: ['list'] })
       const given = RIGHTS.filter((right) => rights.includes(right) || (mayRefund && right === 'refund'))
       return addKey(client, { ...key, owner: { mid }, rights: given })
@@ -90,6 +83,16 @@ export const keyCommands = [
 ]
 
 type Owner = Partial<Record<'mid' | 'pid' | 'operator', string | undefined>>
+
+/** Lists the keys of merchants and partners, then the keys of operators. */
+export async function listKeys(db: Queryable, { mid, pid, operator }: Owner) {
+  const accessKeys = operator === undefined ? await createAccessKeys(db).list({ mid, pid }) : []
+  const operatorKeys = (mid ?? pid) === undefined ? await createOperatorKeys(db).list({ operator }) : []
+  return [
+    ...accessKeys.map((key) => ({ ...key, operator: null })),
+    ...operatorKeys.map((key) => ({ ...key, mid: null, pid: null, lastUsedOn: null })),
+  ]
+}
 
 function rightsError({ mid, pid, rights = [] }: Owner & { rights?: string[] | undefined }): string | undefined {
   const areOf = (known: readonly string[]) => rights.every((one) => known.includes(one))

@@ -39,40 +39,22 @@ const pair = (ours: readonly string[], rule: string, errorOf: (typed: [string, s
     .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
     .refine(([name]) => ours.includes(name), { error: ({ input }) => errorOf(input as [string, string]) })
 
+const column = pair(OURS, COLUMN_RULE, columnError).refine(([, theirs]) => theirs !== '', COLUMN_RULE)
+const columns = z.array(column, errorText(COLUMN_RULE))
+const dateForm = z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE)
+const isComplete = ([ours, words]: [string, string]) => ours !== IGNORED || words !== ''
+const status = pair([...STATUSES, ...PAYMENT_STATUSES], STATUS_RULE).refine(isComplete, STATUS_RULE)
+const statuses = z.array(status).default([])
+
 /** Texts of lines in the file, each the only text of its line. */
 const LINES = z.array(z.string().trim().pipe(text(255))).default([])
 
 /** The fields that describe a layout. */
 export const LAYOUT_FIELDS = {
   name: flag(identifier, 'LAYOUT', 'Name of the layout'),
-  column: list(
-    z.array(
-      pair(OURS, COLUMN_RULE, columnError).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
-      errorText(COLUMN_RULE),
-    ),
-    'COLUMN=NAME',
-    'Column and its name in the file',
-    'such as amount="Net Amount"',
-  ),
-  date: flag(
-    z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
-    'FORMAT',
-    'Format of dates in the file',
-    'such as dd/mm/yyyy',
-  ),
-  status: list(
-    z
-      .array(
-        pair([...STATUSES, ...PAYMENT_STATUSES], STATUS_RULE).refine(
-          ([ours, words]) => ours !== IGNORED || words !== '',
-          STATUS_RULE,
-        ),
-      )
-      .default([]),
-    'STATUS[=VALUE,…]',
-    'Status and its values in the file',
-    'such as SUCCESS=Success,Settled',
-  ),
+  column: list(columns, 'COLUMN=NAME', 'Column and its name in the file', 'such as amount="Net Amount"'),
+  date: flag(dateForm, 'FORMAT', 'Format of dates in the file', 'such as dd/mm/yyyy'),
+  status: list(statuses, 'STATUS[=VALUE,…]', 'Status and its values', 'such as SUCCESS=Success,Settled'),
   mid: optional({ ...MID, label: 'Merchant of every row', hint: 'for files without a column mid' }),
   negativeBelow: list(LINES, 'TEXT', 'Amounts below a line whose only text is this are negative', 'such as Refunds'),
   ignoreLine: list(LINES, 'TEXT', 'Skip a line between rows whose only text is this'),

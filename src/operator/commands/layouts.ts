@@ -16,6 +16,7 @@ import { document, type Output, record, table } from './result.ts'
 
 /** Number of rows that `try` prints. */
 const ROWS_SHOWN = 5
+const REMOVE = 'ops settlements layout remove'
 
 export const layoutCommands = [
   change('settlements layout add', 'Add a layout for bank or acquirer files', {
@@ -24,12 +25,10 @@ export const layoutCommands = [
     check: layoutError,
     async run(fields, { client }) {
       const layout = toLayout(fields)
-      if (!(await createLayouts(client).add(layout))) {
-        throw new CommandError(
-          `layout ${layout.name} already exists: remove it first with ops settlements layout remove --name ${layout.name}`,
-        )
-      }
-      return { data: document(layout, record(toShown(layout))), created: { name: layout.name } }
+      const { name } = layout
+      if (!(await createLayouts(client).add(layout)))
+        throw new CommandError(`layout ${name} already exists: remove it first with ${REMOVE} --name ${name}`)
+      return { data: document(layout, record(toShown(layout))), created: { name } }
     },
   }),
 
@@ -77,10 +76,9 @@ const toShown = ({ columns, statuses, ...layout }: Layout) => ({
 export async function findLayout(db: Database, name: string, required?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)
-  if (required && filesOf(layout) !== required)
-    throw new CommandError(
-      `${name} is a layout of ${filesOf(layout)}, not of ${required}: see ops settlements layout list`,
-    )
+  const files = filesOf(layout)
+  if (required && files !== required)
+    throw new CommandError(`${name} is a layout of ${files}, not of ${required}: see ops settlements layout list`)
   return layout
 }
 
@@ -141,7 +139,9 @@ function readingOf(layout: Layout): Reading {
     columns: ['line', 'day', 'amount', 'references'],
     ...statementFile(layout, all),
     toShow: ([line = '', , day = '', paise = '', references = '']) => [
-      ...[line, day, paise],
+      line,
+      day,
+      paise,
       references.slice(1, -1).replaceAll(',', ' '),
     ],
   }

@@ -12,15 +12,15 @@ import { daysOf, FROM, inOrder, MID, MONTH, TO } from './fields.ts'
 import { requireMerchant } from './merchants.ts'
 import { rupees, table } from './result.ts'
 
+const STATUS = z.enum(TXN_STATUSES, errorText(STATUS_RULE))
+
 export const listPayments = read('payments list', 'List orders of a merchant', {
   title: 'Orders',
   note: 'The list has orders that were not paid, too. Without days, it covers today.',
   fields: {
     mid: MID,
     period: oneOf([{ from: optional(FROM), to: optional(TO) }, { month: MONTH }], inOrder),
-    status: optional(
-      flag(z.enum(TXN_STATUSES, errorText(STATUS_RULE)), 'STATUS', 'Status', 'txnStatus, such as PENDING'),
-    ),
+    status: optional(flag(STATUS, 'STATUS', 'Status', 'txnStatus, such as PENDING')),
   },
   csv: true,
   async run({ mid, status, period }, { db, now }) {

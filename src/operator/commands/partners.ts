@@ -6,6 +6,11 @@ import { flag } from './field.ts'
 import { MID, PID } from './fields.ts'
 import { document, record, table } from './result.ts'
 
+const SUMMARIES = {
+  link: 'Give a partner read access to a merchant',
+  unlink: 'Revoke a partner’s access to a merchant',
+}
+
 export const partnerCommands = [
   change('partners add', 'Add a partner', {
     fields: { pid: PID, name: flag(NewPartner.shape.name, 'NAME', 'Name of the partner') },
@@ -24,20 +29,16 @@ export const partnerCommands = [
   }),
 
   ...(['link', 'unlink'] as const).map((verb) =>
-    change(
-      `partners ${verb}`,
-      verb === 'link' ? 'Give a partner read access to a merchant' : 'Revoke a partner’s access to a merchant',
-      {
-        fields: { pid: PID, mid: MID },
-        async run({ pid, mid }, { client }) {
-          const outcome = await createPartners(client)[verb](pid, mid)
-          if (outcome === 'unknown pid') throw new CommandError(`pid ${pid} does not exist: see ops partners list`)
-          if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
-          const linked = verb === 'link'
-          const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
-          return document({ pid, mid, linked }, `Partner ${pid} is ${state} merchant ${mid}.`)
-        },
+    change(`partners ${verb}`, SUMMARIES[verb], {
+      fields: { pid: PID, mid: MID },
+      async run({ pid, mid }, { client }) {
+        const outcome = await createPartners(client)[verb](pid, mid)
+        if (outcome === 'unknown pid') throw new CommandError(`pid ${pid} does not exist: see ops partners list`)
+        if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
+        const linked = verb === 'link'
+        const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
+        return document({ pid, mid, linked }, `Partner ${pid} is ${state} merchant ${mid}.`)
       },
-    ),
+    }),
   ),
 ]

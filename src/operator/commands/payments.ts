@@ -136,10 +136,7 @@ export const paymentCommands = [
       const warnings: string[] = []
       const result = await readFile(file, context, (csv, progress) =>
         importDailyReport(db, csv, {
-          acquirer,
-          layout,
-          person,
-          ...STORING,
+          ...{ acquirer, layout, person, ...STORING },
           onChecked: progress('line checked', 'lines checked'),
           onRecorded: progress('line recorded', 'lines recorded'),
           onWarning: (text) => warnings.push(text),

@@ -29,6 +29,7 @@ const LONGEST_DAYS = 366
 const OLDER_THAN = matching(/^[1-9]\d{0,3}$/, 'must be a whole number of days, 1 to 9999')
 const DIFFERENCE_RULE =
   'must be the id of a discrepancy, 16 hex digits, as printed by ops reconcile or ops reconcile payouts'
+const DIFFERENCE = matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE)
 
 const RESOLUTIONS =
   'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, ₹amount, reason'
@@ -69,10 +70,7 @@ export const reconcileCommands = [
     title: 'Resolve',
     note: 'Use it for discrepancies that no settlement file will clear.',
     fields: {
-      difference: {
-        ...flag(matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE), 'ID', 'Discrepancy', '16 hex digits'),
-        record: {},
-      },
+      difference: { ...flag(DIFFERENCE, 'ID', 'Discrepancy', '16 hex digits'), record: {} },
       reason: REASON,
       as: optional(flag(WRITTEN_OFF, WRITTEN_OFF_AS.join('|'), 'Ledger account of the amount', AS)),
     },

@@ -2,13 +2,7 @@ import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { createRefund, findPayment, type RefundResult } from '../../gateway/refunds/create-refund.ts'
 import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
-import {
-  REASON_CHARACTERS,
-  type Refund,
-  type RefundStatus,
-  type RefundUpdate,
-  toRefundData,
-} from '../../gateway/refunds/refund.ts'
+import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
 import { returnRefund } from '../../gateway/refunds/return-refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Queryable, Transactional } from '../../platform/db/pool.ts'
@@ -65,9 +59,7 @@ export const refundCommands = [
     isUsual: true,
     permits: (record) =>
       isOpen(record) &&
-      (record.refundable instanceof Money
-        ? record.refundable.paise > 0
-        : record.kind === 'double payment' || record.kind === 'late payment'),
+      (record.refundable instanceof Money ? record.refundable.paise > 0 : REFUNDED_KINDS.includes(record.kind)),
     // Withholds the note, because the audit is never erased and a note may name the customer.
     audited: { note: withhold },
     async run({ of: { orderId, exception, amount, note } }, { client, db, now, person }) {
@@ -102,9 +94,7 @@ export const refundCommands = [
       const refund = await findRefund(client, id)
       if (!isScheduled) {
         rejectFinal(refund)
-        throw new CommandError(
-          `refund ${id} has no open exception "refund unsure": only a refund with an unknown outcome can be sent again`,
-        )
+        throw new CommandError(`refund ${id} ${NOT_UNSURE}`)
       }
       const data = document(toRefundData(refund), `Refund ${id} scheduled to be sent again.`)
       return { data, figures: figuresOf(refund) }
@@ -157,15 +147,11 @@ const figuresOf = ({ mid, orderId, amount, acquirer, status }: Refund) => ({
  * Returns what an operator confirms of a new refund: its amount, and what else of the payment is refunded. Warns of
  * other payments of the order that wait for a refund, because their customers may be refunded twice.
  */
-async function effectOf(
-  client: Queryable,
-  { mid, orderId, utr, ourRefundId, amount, acquirer }: Refund,
-  exception = '',
-) {
-  const others = (await listRefunds(client, { mid, orderId })).filter(
-    (one) => one.utr === utr && one.ourRefundId !== ourRefundId,
-  )
-  const sumOf = (status: RefundStatus) =>
+async function effectOf(client: Queryable, refund: Refund, exception = '') {
+  const { mid, orderId, utr, ourRefundId, amount, acquirer } = refund
+  const ofOrder = await listRefunds(client, { mid, orderId })
+  const others = ofOrder.filter((one) => one.utr === utr && one.ourRefundId !== ourRefundId)
+  const sumOf = (status: Refund['status']) =>
     new Money(others.reduce((sum, one) => (one.status === status ? addPaise(sum, one.amount) : sum), 0))
   const left = (await findPayment(client, { mid, orderId, utr }))?.left ?? 0
   const open = (await createExceptions(client).ofOrder(mid, orderId)).filter(
@@ -184,32 +170,31 @@ async function effectOf(
   }
 }
 
-const REFUNDED_KINDS: readonly string[] = ['double payment', 'late payment']
+const REFUNDED_KINDS: readonly unknown[] = ['double payment', 'late payment']
 
 async function findRefund(db: Queryable, id: string): Promise<Refund> {
   const [refund] = await listRefunds(db, { ourRefundId: id })
   return existing(refund, `refund ${id}`, 'refunds list')
 }
 
-async function endByPerson(
-  id: string,
-  update: RefundUpdate,
-  { client, person }: { client: Transactional; person: string },
-): Promise<Result> {
+type Changing = { client: Transactional; person: string }
+
+async function endByPerson(id: string, update: RefundUpdate, { client, person }: Changing): Promise<Result> {
   const recording = { source: person, by: 'person', now: () => new Date(), barrier: timeOfChange } as const
   const ended = await createRefundUpdates(client).record(await findRefund(client, id), update, recording)
   const { refund, rejected, exception } = ended as NonNullable<typeof ended>
   if (rejected === 'final') rejectFinal(refund)
-  if (rejected !== undefined) {
+  if (rejected !== undefined)
     throw new CommandError(
       `${refund.acquirer} still reports the status of refund ${id}: wait for its final status or for an exception`,
     )
-  }
   return {
     ...{ data: shownRefund(refund), figures: figuresOf(refund) },
     ...(exception && { warnings: [`exception ${exception}: see ops payments exceptions --open`] }),
   }
 }
+
+const NOT_UNSURE = 'has no open exception "refund unsure": only a refund with an unknown outcome can be sent again'
 
 function rejectFinal({ ourRefundId, status, reference, reason, endedAt }: Refund): void {
   if (endedAt === null) return

@@ -4,7 +4,6 @@ import { countUnknown, type Importing, type ImportResult, importSettlements } fr
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
 import {
   countInClosedMonths,
-  type NotStored,
   type Pulled,
   readPages,
   storeRests,
@@ -28,6 +27,7 @@ import { FILE, readFile, rejectedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { document, Money, type Output, rupees, table } from './result.ts'
 
+const ROWS = matching(/^[0-9]{1,9}$/, 'must be a number of rows').transform(Number)
 const NUMBER_RULE = 'must be the number of an import, as listed by ops settlements imports'
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirers, import the file with ops settlements import`
 
@@ -37,17 +37,8 @@ export const settlementCommands = [
     note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
     fields: {
       ...{ file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
-      rows: optional(
-        flag(
-          matching(/^[0-9]{1,9}$/, 'must be a number of rows').transform(Number),
-          'N',
-          'Expected number of rows',
-          'otherwise the import fails',
-        ),
-      ),
-      total: optional(
-        flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'in rupees; otherwise the import fails'),
-      ),
+      rows: optional(flag(ROWS, 'N', 'Expected number of rows', 'otherwise the import fails')),
+      total: optional(flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'otherwise the import fails')),
       dryRun: DRY_RUN,
     },
     async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
@@ -60,13 +51,11 @@ export const settlementCommands = [
           compare(trailer, result)
           const [found] = await countUnknown(client, { importId: result.import })
           const figures = { ...found }
-          return context.change.isDry
-            ? { warnings, figures, json: figures, text: `, ${found?.unknown} unknown` }
-            : { warnings, figures }
+          const preview = context.change.isDry && { json: figures, text: `, ${found?.unknown} unknown` }
+          return { warnings, figures, ...preview }
         })
       })
-      await showToPartners(context)
-      return output
+      return shownToPartners(output, context)
     },
   }),
 
@@ -94,7 +83,7 @@ export const settlementCommands = [
         return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
           await storeRests(client, importId, name, pulled.rests)
           const [{ rows } = { rows: 0 }] = await countInClosedMonths(client, { importId })
-          const { json, text } = notStoredText(pulled.notStored)
+          const { json, text } = notStoredText(pulled)
           const inClosed = rows > 0 ? `; ${counted(rows, 'row')} inserted on days of closed months` : ''
           const figures = { inClosedMonths: rows, 'not stored': text || null }
           return { json: { ...json, inClosedMonths: rows }, text: `${inClosed}${text}`, figures }
@@ -102,8 +91,7 @@ export const settlementCommands = [
       }).catch((error) => {
         throw explainPull(error, pulled.orders)
       })
-      await showToPartners(context)
-      return output
+      return shownToPartners(output, context)
     },
   }),
 
@@ -137,8 +125,7 @@ export const settlementCommands = [
         const figures = { removed, restored }
         return { data: document({ import: importId, ...figures }, message), created: figures, figures }
       })
-      await showToPartners(context)
-      return output
+      return shownToPartners(output, context)
     },
   }),
 ]
@@ -182,14 +169,16 @@ function importFrom(
 }
 
 /**
- * Waits until the replica that serves the partners' lists has the change, and prints a note if the replica lags behind.
+ * Returns the output once the replica that serves the partners' lists has the change. Prints a note if the replica lags
+ * behind.
  */
-async function showToPartners({ config: { databaseReadUrl }, db, change, note }: ChangingContext): Promise<void> {
-  if (change.isDry || databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
-  note('stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
+async function shownToPartners(output: Output, { config: { databaseReadUrl }, db, change, note }: ChangingContext) {
+  if (!change.isDry && databaseReadUrl !== undefined && !(await waitForReplica(db, databaseReadUrl)))
+    note('stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
+  return output
 }
 
-function notStoredText(notStored: NotStored): Reported {
+function notStoredText({ notStored }: Pulled): Reported {
   const all = [...notStored].map(([what, one]) => ({ what, ...one }))
   const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
   const stored = all.map((one) => ({ ...one, amount: new Money(one.amount) }))

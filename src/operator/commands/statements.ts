@@ -24,6 +24,7 @@ import { type Cell, document, Money, type RecordData, rupees, table } from './re
 
 const NUMBER_RULE = 'must be the number of a bank statement, as listed by ops statements list'
 const STATEMENT = numbered('Number of the bank statement', NUMBER_RULE)
+const MIDS_RULE = 'must be given for every merchant with payouts to the bank account'
 const LINE_RULE = 'must be a line number of the bank statement'
 const balance = (label: string) => optional(flag(totalText, 'RUPEES', label, 'in rupees, which the file must confirm'))
 
@@ -36,16 +37,10 @@ export const statementCommands = [
     note: 'The days are those for which the statement was requested from the bank.',
     fields: {
       ...{ file: FILE, layout: LAYOUT },
-      mid: list(
-        z.array(identifier, errorText('must be given for every merchant with payouts to the bank account')),
-        'MID',
-        'Merchant with payouts to the bank account',
-      ),
-      ...{
-        period: PERIOD,
-        opening: balance('Balance before the first day'),
-        closing: balance('Balance after the last day'),
-      },
+      mid: list(z.array(identifier, errorText(MIDS_RULE)), 'MID', 'Merchant with payouts to the bank account'),
+      period: PERIOD,
+      opening: balance('Balance before the first day'),
+      closing: balance('Balance after the last day'),
       ...{ acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
     },
     async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, period }, context) {
@@ -120,7 +115,7 @@ export const statementCommands = [
         if (credit.matchedPayout === null)
           throw new CommandError(`${shown} is not matched with a payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        const figures = { ...toFigures(credit), 'matched with': credit.matchedPayout }
+        const figures = { ...toShown(credit), 'matched with': credit.matchedPayout }
         const message = `Match of ${shown} with payout ${credit.matchedPayout} removed.`
         return { data: document(json, message), created, figures }
       }
@@ -137,7 +132,7 @@ export const statementCommands = [
         )
       await setMatch(client, place, payout)
       const message = `Matched ${shown} with payout ${payout} of ${toIndianRupees(expected)}.`
-      const figures = { ...toFigures(credit), 'amount of the payout': new Money(expected) }
+      const figures = { ...toShown(credit), 'amount of the payout': new Money(expected) }
       return { data: document({ ...json, expected: new Money(expected) }, message), created, figures }
     },
   }),
@@ -169,21 +164,12 @@ function importedData({ proved, moved, ...created }: ImportedStatement, warnings
     ...(closing === null ? [] : [`closing balance ${toIndianRupees(closing.paise)}`]),
   ]
   const covers = created.coversTo === null ? 'no day' : `${created.coversFrom} to ${created.coversTo}`
-  return document(
-    {
-      ...{ ...created, lines, credits, credited: new Money(credited) },
-      debits,
-      debited: new Money(debited),
-      closing,
-      warnings,
-    },
-    `Bank statement ${created.statement} covers ${covers}.\n${counted(lines, 'line')}: ${parts.join('; ')}`,
-  )
+  const sums = { credits, credited: new Money(credited), debits, debited: new Money(debited) }
+  const message = `Bank statement ${created.statement} covers ${covers}.\n${counted(lines, 'line')}: ${parts.join('; ')}`
+  return document({ ...created, lines, ...sums, closing, warnings }, message)
 }
 
 const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Money(amount), references })
-
-const toFigures = ({ day, amount, references }: Credit) => ({ amount: new Money(amount), day, references })
 
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`

@@ -2,12 +2,7 @@ import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
-import {
-  createEndpoints,
-  type DeliveryName,
-  type DeliveryRecord,
-  type EndpointRecord,
-} from '../../gateway/webhooks/endpoints.ts'
+import { createEndpoints, type DeliveryRecord, type EndpointRecord } from '../../gateway/webhooks/endpoints.ts'
 import { watchOpenOrders } from '../../gateway/webhooks/expiries.ts'
 import { isAccepted, toRequest } from '../../gateway/webhooks/message.ts'
 import { pruneDeliveries } from '../../gateway/webhooks/prune-deliveries.ts'
@@ -47,11 +42,10 @@ const ENDPOINT_ID = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook endpo
 const ENDPOINT = flag(ENDPOINT_ID, 'ID', 'Webhook endpoint', 'ep_…')
 
 const DELIVERY_RULE = 'must be the id of a delivery, as listed by ops webhooks deliveries'
-const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
+const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context) => {
   const [endpointId = '', orderId = '', sequence = '', ...rest] = id.split('.')
-  if (rest.length === 0 && isOrderId(orderId) && /^[1-9]\d{0,3}$/.test(sequence)) {
+  if (rest.length === 0 && isOrderId(orderId) && /^[1-9]\d{0,3}$/.test(sequence))
     return { endpointId, orderId, sequence: Number(sequence) }
-  }
   context.addIssue(DELIVERY_RULE)
   return z.NEVER
 })

@@ -7,10 +7,10 @@ import { LIMITS } from '../../limits.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import type { Context } from '../commands/command.ts'
+import { listKeys } from '../commands/keys.ts'
 import { Money, rupees } from '../commands/result.ts'
 import { add, countOrdersOfDay, HOURS, NO_ORDERS, type OrderCounts } from '../monitoring/order-counts.ts'
 import { createOverview } from '../monitoring/overview.ts'
-import { listKeys } from './keys.ts'
 
 /** Number of days before its expiry from which a key is listed. */
 export const KEY_EXPIRY_NOTICE_DAYS = 14
