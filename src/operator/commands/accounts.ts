@@ -17,11 +17,9 @@ import { ANY_ACCOUNT } from './fields.ts'
 import { path, readText } from './file.ts'
 import { document, type RecordData, record, table } from './result.ts'
 
-const account = flag(
-  identifier.refine((name) => name !== 'default', 'must not be default: that account is set by the environment'),
-  'NAME',
-  'Name of the acquirer account',
-)
+const NOT_DEFAULT = 'must not be default: that account is set by the environment'
+const named = identifier.refine((name) => name !== 'default', NOT_DEFAULT)
+const account = flag(named, 'NAME', 'Acquirer account')
 const NAMES = LINKING_NAMES.join(', ')
 const acquirer = flag(z.enum(LINKING_NAMES, errorText(`must be one of ${NAMES}`)), 'ACQUIRER', 'Acquirer', NAMES)
 const from = flag(path.default('-'), 'FILE|-', 'File of NAME=value as in the environment', 'default: standard input')

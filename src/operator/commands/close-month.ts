@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { Days } from '../../books/ledger/bank-days.ts'
-
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
 import {
@@ -106,9 +105,9 @@ async function warnOfPayouts(db: Database, days: Requested): Promise<string[]> {
   const open: (ArrivedPayout | MerchantError)[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
     if (isOpenPayout(payout)) open.push(payout)
-  const named = open
-    .slice(0, PAYOUTS_NAMED)
-    .map((one) => (isMerchantError(one) ? merchantErrorText(one) : openPayoutText(one)))
+  const toText = (one: ArrivedPayout | MerchantError) =>
+    isMerchantError(one) ? merchantErrorText(one) : openPayoutText(one)
+  const named = open.slice(0, PAYOUTS_NAMED).map(toText)
   const more = open.length - named.length
   return more > 0 ? [...named, `and ${more} more: see ops reconcile payouts --open`] : named
 }
@@ -118,11 +117,8 @@ const IS_EMPTY = 'has no payments and no imports'
 function figuresTable(figures: ClosedMonth['figures']) {
   const columns =
     'merchant, broughtForward, paid, duplicates, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
-  return table(columns, Object.entries(figures), {
-    cells: ([mid, { openExceptions = 0, ...sums }]) => ({
-      ...figuresInRupees(sums),
-      openExceptions,
-      merchant: mid === ALL ? 'all' : mid,
-    }),
+  const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => {
+    return { ...figuresInRupees(sums), openExceptions, merchant: mid === ALL ? 'all' : mid }
   })
+  return table(columns, rows)
 }

@@ -88,9 +88,7 @@ const acquirerAccount = z
   .transform((typed) => typed.replace(/:default$/, ''))
 export const ACQUIRER_ACCOUNT = optional(flag(acquirerAccount, 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
 export const ACQUIRER_FILTER = optional(flag(text(100), 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
-export const ANY_ACCOUNT = optional(
-  flag(identifier, 'NAME', 'Name of the acquirer account', 'default: the account of the environment'),
-)
+export const ANY_ACCOUNT = optional(flag(identifier, 'NAME', 'Acquirer account', 'default: that of the environment'))
 
 const MONTH_RULE = 'must be a month such as 2026-11'
 export const DAY = { ...flag(dayText, 'DAY', 'Day', 'IST'), example: '2026-01-26' }

@@ -26,11 +26,7 @@ export async function readFile<T>(
 }
 
 /** Reads a file into memory; of a file with more than `maxBytes` bytes, only little more than that. */
-export async function readBytes(
-  path: string,
-  { open }: Pick<Context, 'open'>,
-  maxBytes = Number.POSITIVE_INFINITY,
-): Promise<Buffer> {
+export async function readBytes(path: string, { open }: Pick<Context, 'open'>, maxBytes = Infinity) {
   const parts: Buffer[] = []
   let length = 0
   for await (const part of (await open(path)).stream) {
@@ -45,10 +41,7 @@ export async function readBytes(
 export const readText = async (path: string, context: Pick<Context, 'open'>) => String(await readBytes(path, context))
 
 /** Returns the CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
-export function rejectedLines(
-  { message, errors, count }: CsvFileError,
-  nameOf = (line: number) => `line ${line}`,
-): CommandError {
+export function rejectedLines({ message, errors, count }: CsvFileError, nameOf = (line: number) => `line ${line}`) {
   const lines = errors.map(({ line, text }) => `${nameOf(line)}: ${text}`)
   return new CommandError(message, count > errors.length ? [...lines, `and ${count - errors.length} more`] : lines)
 }

@@ -138,11 +138,7 @@ function readingOf(layout: Layout): Reading {
   return {
     columns: ['line', 'day', 'amount', 'references'],
     ...statementFile(layout, all),
-    toShow: ([line = '', , day = '', paise = '', references = '']) => [
-      line,
-      day,
-      paise,
-      references.slice(1, -1).replaceAll(',', ' '),
-    ],
+    toShow: ([line = '', , day = '', paise = '', references = '']) =>
+      [line, day, paise].concat(references.slice(1, -1).replaceAll(',', ' ')),
   }
 }

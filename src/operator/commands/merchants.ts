@@ -205,10 +205,8 @@ const readMore = async (db: Queryable) => ({
 })
 
 /** Returns the merchant under the field names of the output. */
-function withMore(
-  { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant }: Merchant,
-  { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>,
-) {
+function withMore(stored: Merchant, { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>) {
+  const { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant } = stored
   return {
     ...{ ...merchant, nextAcquirer, nextAcquirerMerchantId, fees: fees.get(merchant.mid) ?? [] },
     ...{ returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off', warnings: merchantWarnings(merchant) },

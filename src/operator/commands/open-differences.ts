@@ -6,7 +6,7 @@ import { counted, toIndianRupees } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { withErrors } from './merchant-errors.ts'
 import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
-import { document, Money, type RecordData, rupees, type TableData, table } from './result.ts'
+import { document, Money, rupees, type TableData, table } from './result.ts'
 
 const COLUMNS =
   'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, ₹owed, cause'
@@ -14,11 +14,7 @@ const COLUMNS =
 type OpenRow = OpenOfMerchant['discrepancies'][number] & { ageDays: number }
 
 /** Returns the open discrepancies and their sum, then the open payouts. Ages are in IST days. */
-export function openList(
-  merchants: AsyncIterable<OpenOfMerchant | MerchantError>,
-  payouts: TableData,
-  now: Date,
-): RecordData {
+export function openList(merchants: AsyncIterable<OpenOfMerchant | MerchantError>, payouts: TableData, now: Date) {
   const today = toIstDay(now)
   const unlisted: (Unlisted & { mid: string })[] = []
   let [count, owed] = [0, 0n]
@@ -32,9 +28,7 @@ export function openList(
       unlisted.push(...more.map((one) => ({ mid, ...one })))
       count += more.reduce((sum, one) => sum + one.count, discrepancies.length)
       owed = [...discrepancies, ...more].reduce((sum, one) => sum + BigInt(one.owed), owed)
-      for (const one of discrepancies) {
-        yield { ...one, ageDays: countDays(one.day, today) - 1 }
-      }
+      for (const one of discrepancies) yield { ...one, ageDays: countDays(one.day, today) - 1 }
     }
   }
   let above = ''
@@ -51,14 +45,8 @@ export function openList(
   })
   const differences = table(COLUMNS, rows(), views)
   const more = () => unlistedTable(unlisted)
-  return document(
-    { differences, unlisted: more, count: () => count, owed: () => new Money(owed), payouts },
-    differences,
-    more,
-    () =>
-      count === 0
-        ? 'No open discrepancies.'
-        : `${counted(count, 'open discrepancy', 'open discrepancies')}, total ${toIndianRupees(owed)}`,
-    payouts,
-  )
+  const number = () => counted(count, 'open discrepancy', 'open discrepancies')
+  const sum = () => (count === 0 ? 'No open discrepancies.' : `${number()}, total ${toIndianRupees(owed)}`)
+  const fields = { differences, unlisted: more, count: () => count, owed: () => new Money(owed), payouts }
+  return document(fields, differences, more, sum, payouts)
 }

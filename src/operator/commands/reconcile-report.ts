@@ -66,12 +66,8 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
     ...{ mid, file: form, differences, unlisted, exceptions, days },
     ...{ changed: changed && { ...changed, rows: since }, total: figuresOf(total) },
   }
-  const parts = [
-    differences,
-    unlisted,
-    exceptions,
-    ...(mid === '' ? [] : sidesOf([...days, { day: 'total', ...figuresOf(total) }])),
-  ]
+  const sides = mid === '' ? [] : sidesOf([...days, { day: 'total', ...figuresOf(total) }])
+  const parts = [differences, unlisted, exceptions, ...sides]
   if (!changed || !since) return document(fields, heading, ...parts)
   const closed = `closed by ${changed.closedBy} at ${toIstTime(changed.closedAt)}; since then: ${figuresText(changed)}`
   return document(fields, `${heading}\n${indented(closed)}`, since, ...parts)
@@ -113,13 +109,10 @@ type FiguresOfDay = { day: string } & ReturnType<typeof figuresOf>
 const figuresOf = (sums: Sums & Balance) => figuresInRupees(formatSums(sums))
 
 /** Converts stored figures to cells. A text is an amount, and a number is a count. */
-export const figuresInRupees = <T extends object>(figures: T) =>
-  Object.fromEntries(
-    Object.entries(figures).map(([name, figure]) => [
-      name,
-      typeof figure === 'string' ? new Money(toPaise(figure)) : figure,
-    ]),
-  ) as Record<keyof T, Cell>
+export function figuresInRupees<T extends object>(figures: T) {
+  const toCell = (figure: Cell) => (typeof figure === 'string' ? new Money(toPaise(figure)) : figure)
+  return Object.fromEntries(Object.entries(figures).map(([name, one]) => [name, toCell(one)])) as Record<keyof T, Cell>
+}
 
 /**
  * Formats the identifiers of an order, such as `019a…, order_id 1001`, or only the orderId if the merchant sent no
@@ -218,9 +211,8 @@ const CSV_COLUMNS =
 
 function* rowsOf({ mid, changed, total, ...book }: MerchantBook, day: string) {
   for (const one of book.discrepancies) yield { type: 'difference', ...one, differenceId: one.id, cause: causeOf(one) }
-  for (const one of book.unlisted) {
+  for (const one of book.unlisted)
     yield { type: 'unlisted', mid, day, kind: one.kind, owed: one.owed, cause: unlistedText(one) }
-  }
   for (const one of book.exceptions)
     yield { type: 'exception', ...one, day: toIstDay(one.receivedAt), paid: one.amount }
   if (changed) yield { type: 'changed', mid, day, cause: figuresText(changed) }

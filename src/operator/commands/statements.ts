@@ -174,14 +174,13 @@ const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Mon
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
 
+type Balances = { [Side in 'opening' | 'closing']?: Paise | undefined }
+
 /**
  * Returns warnings about a bank statement. Throws if one of its balances differs from the balance that the operator
  * expects.
  */
-function judge(
-  { proved, coversFrom }: ImportedStatement,
-  { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },
-): string[] {
+function judge({ proved, coversFrom }: ImportedStatement, { from, to, ...seen }: Days & Balances): string[] {
   for (const side of ['opening', 'closing'] as const) {
     const [given, found] = [seen[side], proved?.[side]]
     if (given === undefined || given === found) continue

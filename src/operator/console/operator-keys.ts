@@ -18,6 +18,8 @@ const LISTING = `public_key as "publicKey", operator, label, rights, to_char(exp
                  created_at as "createdAt", revoked_at as "revokedAt"`
 const IS_VALID = 'revoked_at is null and (expires_on is null or expires_on >= $1)'
 
+const REVOKE = 'update operator_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1'
+
 type Criteria = { operator?: string | undefined; publicKey?: string }
 
 /** The operators' keys in the database. The database stores only the SHA-256 of a secret. */
@@ -65,10 +67,7 @@ export function createOperatorKeys(db: Queryable) {
 
     /** Revokes a key. A repeat does not change the time of the first call. Returns undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<OperatorKeyListing | undefined> {
-      await db.query('update operator_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
-        publicKey,
-        now,
-      ])
+      await db.query(REVOKE, [publicKey, now])
       return (await list({ publicKey }))[0]
     },
   }

@@ -2,7 +2,7 @@ import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianRupees } from '../../platform/money.ts'
 import type { Command } from '../commands/command.ts'
 import { CommandError, UsageError } from '../commands/errors.ts'
-import { flagsIn, type RecordFields, type Values } from '../commands/field.ts'
+import { flagsIn, type RecordFields } from '../commands/field.ts'
 import { RECORDS } from '../commands/fields.ts'
 import { showPayment } from '../commands/find-payments.ts'
 import { type Cell, Money, type Output, RecordData, TableData } from '../commands/result.ts'
@@ -24,7 +24,6 @@ import {
   type PageFields,
   pageName,
   recordOf,
-  type UploadedFile,
   valuesOf,
 } from './view.ts'
 
@@ -54,12 +53,7 @@ const OWN_PAGES = new Map<Command, (fields: never, view: OperatorView, same: Htm
 ])
 
 /** Returns the form of a command, filled in, with the error of the command. Throws any other error. */
-export async function errorPage(
-  error: unknown,
-  command: Command,
-  fields: PageFields,
-  view: OperatorView,
-): Promise<Page> {
+export async function errorPage(error: unknown, command: Command, fields: PageFields, view: OperatorView) {
   if (!(error instanceof CommandError)) throw error
   const { title, changes } = command
   const form = changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
@@ -77,10 +71,9 @@ export const errorText = (lines: readonly string[], view: OperatorView | undefin
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const flag = recordOf(command, fields)
   const record = flag === undefined ? undefined : await recordBefore(flag, fields, view)
-  const prefilled = Object.entries(fieldsOf(command, flag)).map(([name, { prefill }]) => [
-    name,
-    fields[name] ?? prefill?.(record ?? {}, view.now),
-  ])
+  const prefilled = Object.entries(fieldsOf(command, flag)).map(([name, { prefill }]) => {
+    return [name, fields[name] ?? prefill?.(record ?? {}, view.now)]
+  })
   const form = changeForm(command, { ...fields, ...Object.fromEntries(prefilled) }, pageBefore(fields, view).page)
   const before =
     record &&
@@ -92,7 +85,7 @@ export async function formPage(command: Command, fields: PageFields, view: Opera
 }
 
 /** A change before its confirmation: its values, the file that it reads, what it would do, and the page before. */
-export type Previewed = { values: Values; file: UploadedFile | undefined; output: Output; back: unknown }
+export type Previewed = Pick<PendingChange, 'values' | 'file'> & { output: Output; back: unknown }
 
 /** Returns the page on which an operator confirms what a change does. */
 export async function confirmationPage(

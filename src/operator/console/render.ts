@@ -42,8 +42,8 @@ async function namesIn(records: readonly Cells[], view: OperatorView): Promise<S
   return mids.length === 0 ? new Map() : view.namesOf(mids)
 }
 
-/** What the cells of one table or record share. `names` are the names of merchants by MID. */
-type Shown = { view: OperatorView; names: ReadonlyMap<string, string> }
+/** How a cell is shown: with the names of merchants by MID, and with `link` in place of the link to its record. */
+type Shown = { view: OperatorView; names: ReadonlyMap<string, string>; link?: CommandLink | undefined }
 
 export type Cells = Readonly<Record<string, Cell | undefined>>
 
@@ -89,7 +89,7 @@ const isEmpty = (cell: Cell | undefined) => cell === false || cellText(cell) ===
 const isNumber = (cell: Cell | undefined) =>
   typeof cell === 'number' || cell instanceof Money ? html` class="number"` : undefined
 
-const renderCell = (column: string, cell: Cell | undefined, shown: Shown & { link: CommandLink | undefined }): Html =>
+const renderCell = (column: string, cell: Cell | undefined, shown: Shown): Html =>
   html`<td${isNumber(cell)} data-name="${headOf(column)}">${rendered(column, cell, shown)}</td>`
 
 /** Returns the head of a column, which is beside each cell where the screen is narrow. */
@@ -113,11 +113,7 @@ export const statusOf = (status: string, text = status): Html => html`<span clas
 const [IDENTIFIER, LONG] = [/^(?=.*\d)[\w.-]{20,}$/, 40]
 
 /** Renders a cell, with `link` or, without one, a link to the record that the cell identifies. */
-function rendered(
-  column: string,
-  cell: Cell | undefined,
-  { view, names, link }: Shown & { link?: CommandLink | undefined },
-) {
+function rendered(column: string, cell: Cell | undefined, { view, names, link }: Shown) {
   if (isEmpty(cell)) return html``
   const text = cell instanceof Date ? toIstText(cell) : cellText(cell)
   if (column === 'status') return statusOf(text)

@@ -116,12 +116,9 @@ async function findMerchants(text: string, view: OperatorView): Promise<Result> 
       (part.length >= SHORTEST_NAME && name.toLowerCase().includes(part)) || mid.toLowerCase() === part,
   )
   if (found.length === 0) return NOTHING
-  const links = found
-    .slice(0, view.rows)
-    .map(
-      ({ mid, name }) =>
-        html`<p><a href="${addressOf(listPayments, { mid })}">${name}</a> <span class="quiet">${mid}</span></p>\n`,
-    )
+  const links = found.slice(0, view.rows).map(({ mid, name }) => {
+    return html`<p><a href="${addressOf(listPayments, { mid })}">${name}</a> <span class="quiet">${mid}</span></p>\n`
+  })
   return { body: html`<h2>Merchants, with their orders of today</h2>\n${links}` }
 }
 

@@ -1,14 +1,5 @@
 import type { Command } from '../commands/command.ts'
-import {
-  type Choice,
-  type Field,
-  flagOf,
-  flagsIn,
-  groupsWith,
-  isChoice,
-  isRequired,
-  type Values,
-} from '../commands/field.ts'
+import { type Choice, type Field, flagsIn, groupsWith, isChoice, isRequired, type Values } from '../commands/field.ts'
 import { RECORDS } from '../commands/fields.ts'
 import type { Output } from '../commands/result.ts'
 import type { OperatorKey } from './operator-keys.ts'
@@ -70,11 +61,10 @@ const groupsIn = (choice: Choice, { changes }: Command, record?: string) =>
 
 /** Returns the fields of a form by flag. */
 export function fieldsOf(command: Command, record?: string): Record<string, Field> {
-  const all = Object.entries(command.fields).flatMap(([key, one]) =>
-    isChoice(one)
-      ? Object.entries(flagsIn(Object.assign({}, ...groupsIn(one, command, record))))
-      : [[flagOf(key), one]],
-  ) as [string, Field][]
+  const offered = Object.entries(command.fields).map(([key, one]) => {
+    return [key, isChoice(one) ? { ...one, groups: groupsIn(one, command, record) } : one]
+  })
+  const all = Object.entries(flagsIn(Object.fromEntries(offered)))
   return Object.fromEntries(all.filter(([flag]) => !OWN_FLAGS.includes(flag)))
 }
 

@@ -78,11 +78,7 @@ export function factsOf(all: Today): Fact[] {
     { subject: 'failover', status: failoverText(byNextAcquirer), chapter: 'acquirers' },
     { subject: 'return-URL callbacks', status: callbacksText(all), chapter: 'webhooks' },
     { subject: 'settlements', status: importText(all), chapter: 'settlements' },
-    {
-      subject: 'database',
-      status: `${sizeText(all.databaseBytes)}, schema ${all.migration ?? 'none'}`,
-      chapter: 'capacity',
-    },
+    { subject: 'database', status: databaseText(all), chapter: 'capacity' },
   ]
   const facts = candidates.flatMap(({ now, today, status, ...fact }): Fact[] =>
     status === undefined ? [] : [{ ...fact, status, severity: now ? 'now' : today ? 'today' : 'information' }],
@@ -125,6 +121,9 @@ const failuresText = (failures: Today['failures']) =>
   failures.length === 0 ? undefined : failures.map(({ reason, count }) => `${count} ${reason}`).join(', ')
 
 const failoverText = (orders: number) => (orders === 0 ? undefined : `${toIndianDigits(orders)} of today’s orders`)
+
+const databaseText = ({ databaseBytes, migration }: Today) =>
+  `${sizeText(databaseBytes)}, schema ${migration ?? 'none'}`
 
 function importText({ settlementImport, at }: Today): string {
   if (settlementImport === null) return 'none imported yet'

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { open } from 'node:fs/promises'
 import { userInfo } from 'node:os'
+import { basename, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { BUILD } from '../../build-info.ts'
@@ -7,12 +9,11 @@ import { readDatabaseConfig } from '../../config.ts'
 import { readDatabaseTime } from '../../platform/db/clock.ts'
 import { createPool } from '../../platform/db/pool.ts'
 import { GROUPS } from '../commands/catalog.ts'
-import type { Command, Context, DatabaseTime, Prepared, Sleep } from '../commands/command.ts'
+import type { Command, Context, DatabaseTime, OpenedFile, Prepared, Sleep } from '../commands/command.ts'
 import { CommandError, explain, UsageError } from '../commands/errors.ts'
 import type { Output } from '../commands/result.ts'
 import { toConfirm } from '../commands/run.ts'
 import { consoleCommand } from '../console/command.ts'
-import { openFile } from './file.ts'
 import { createHelp, type Groups } from './help.ts'
 import { type Arguments, parseArguments } from './parse.ts'
 import { print, printNote, requireConfirmation, say, type Terminal, withProgress } from './print.ts'
@@ -35,14 +36,13 @@ const CONNECT_TIMEOUT_MS = 10_000
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
+type Surroundings = Terminal & { env: NodeJS.ProcessEnv; sleep?: Sleep; databaseTime?: DatabaseTime }
+
 /**
  * Runs the command in `args`, the words after `ops`. Returns the exit code: 0 for success, 1 for an error, 2 for
  * invalid arguments. Writes the result to stdout and everything else to stderr.
  */
-export async function main(
-  args: string[],
-  terminal: Terminal & { env: NodeJS.ProcessEnv; sleep?: Sleep; databaseTime?: DatabaseTime },
-): Promise<number> {
+export async function main(args: string[], terminal: Surroundings): Promise<number> {
   const wantsHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
   const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, wordsIn(name)).join(' '))
@@ -71,11 +71,7 @@ export async function main(
   }
 }
 
-async function withDatabase(
-  prepared: Prepared,
-  { by, format }: Arguments,
-  terminal: Parameters<typeof main>[1],
-): Promise<void> {
+async function withDatabase(prepared: Prepared, { by, format }: Arguments, terminal: Surroundings) {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `using ${nameDatabase(url)}`)
@@ -106,6 +102,19 @@ async function withDatabase(
   } finally {
     await db.end()
   }
+}
+
+/** Opens the file at a path, or standard input for `-`. */
+async function openFile(path: string, { stdin }: Terminal): Promise<OpenedFile> {
+  if (path === '-') return { stream: stdin, name: path }
+  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(
+      error.code === 'ENOENT' ? `file ${resolve(path)} does not exist` : `${path} cannot be read: ${error.code}`,
+    )
+  })
+  if (!(await file.stat()).isDirectory()) return { stream: file.createReadStream(), name: basename(path) }
+  await file.close()
+  throw new CommandError(`${path} is a directory: give a file`)
 }
 
 /** Asks about a preview. Returns what the operator has confirmed; undefined if there is no question. */

@@ -8,9 +8,7 @@ import type { OutputFormat } from './print.ts'
 /** What the command line adds to the fields of a command: its values, who runs it and how the result is printed. */
 export type Arguments = { values: Values; by: string | undefined; format: OutputFormat }
 
-const BY = optional(
-  flag(personName, 'NAME', 'Name of the operator for the audit', 'default: OPS_BY, otherwise the login name'),
-)
+const BY = optional(flag(personName, 'NAME', 'Operator for the audit', 'default: OPS_BY, otherwise the login name'))
 const CSV = toggle('Print CSV')
 const FOR = flag(personName, 'excel', 'Format the CSV for this program')
 const JSON_FLAG = toggle('Print JSON for scripts')
