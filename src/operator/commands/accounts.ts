@@ -23,6 +23,8 @@ const account = flag(named, 'NAME', 'Acquirer account')
 const NAMES = LINKING_NAMES.join(', ')
 const acquirer = flag(z.enum(LINKING_NAMES, errorText(`must be one of ${NAMES}`)), 'ACQUIRER', 'Acquirer', NAMES)
 const from = flag(path.default('-'), 'FILE|-', 'File of NAME=value as in the environment', 'default: standard input')
+const finish = toggle('Delete the earlier secrets and end the rotation')
+const back = toggle('Restore the earlier secrets')
 
 export const accountCommands = [
   changeInSteps('accounts add', 'Add an acquirer account', {
@@ -51,11 +53,7 @@ export const accountCommands = [
   changeInSteps('accounts rotate', 'Replace the secrets of an acquirer account', {
     fields: {
       ...{ account, acquirer },
-      step: oneOf([
-        { from },
-        { finish: toggle('Delete the earlier secrets and end the rotation') },
-        { back: toggle('Restore the earlier secrets') },
-      ]),
+      step: oneOf([{ from }, { finish }, { back }]),
     },
     async run({ account, acquirer, step: { from, finish, back } }, context) {
       const { config, change } = context

@@ -19,6 +19,7 @@ const FILTERS = {
   ...{ mid: optional(MID), acquirer: ACQUIRER_FILTER },
   ...{ from: optional(FROM), to: optional(TO), month: optional(MONTH) },
 }
+const EVERY = toggle('Every open exception that the filters select')
 type Filters = Partial<InputOf<typeof FILTERS>>
 
 const daysError = ({ month, from, to }: Filters) =>
@@ -38,10 +39,7 @@ export const resolveExceptions = change('payments resolve', 'Resolve payment exc
   title: 'Resolve',
   note: 'With --all, the other filters select the open exceptions to resolve.',
   fields: {
-    of: oneOf(
-      [{ exception: EXCEPTION }, { all: toggle('Every open exception that the filters select'), ...FILTERS, yes: YES }],
-      daysError,
-    ),
+    of: oneOf([{ exception: EXCEPTION }, { all: EVERY, ...FILTERS, yes: YES }], daysError),
     reason: REASON,
   },
   asks: ({ of: { all, yes } }) => Boolean(all && !yes),

@@ -34,17 +34,12 @@ const refundId = matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 3
 const anyCase = matching(/^[0-9a-f]{12}$/i, 'must be the id of an exception, 12 hex digits')
 const exceptionId = anyCase.transform((id) => id.toLowerCase())
 
-export const ORDER_ID = {
-  ...flag(orderId, 'ID', 'orderId', 'assigned by the service, 32 hex digits'),
-  record: { column: 'orderId', page: 'payments show' },
-}
-export const REFUND = {
-  ...flag(refundId, 'ID', 'refundId', 'assigned by the service, 32 hex digits'),
-  record: { column: 'refundId', page: 'refunds show' },
-}
+const shownBy = (page: string, column: string) => ({ record: { page, column } })
+export const ORDER_ID = { ...flag(orderId, 'ID', 'orderId', '32 hex digits'), ...shownBy('payments show', 'orderId') }
+export const REFUND = { ...flag(refundId, 'ID', 'refundId', '32 hex digits'), ...shownBy('refunds show', 'refundId') }
 export const EXCEPTION = {
   ...flag(exceptionId, 'ID', 'Exception', '12 hex digits'),
-  record: { column: 'exceptionId', page: 'payments find' },
+  ...shownBy('payments find', 'exceptionId'),
 }
 export const PAYOUT = {
   ...flag(pastedReference, 'UTR|REFERENCE', 'Payout', 'its UTR or bank reference'),
@@ -90,14 +85,11 @@ export const ACQUIRER_ACCOUNT = optional(flag(acquirerAccount, 'ACQUIRER[:ACCOUN
 export const ACQUIRER_FILTER = optional(flag(text(100), 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
 export const ANY_ACCOUNT = optional(flag(identifier, 'NAME', 'Acquirer account', 'default: that of the environment'))
 
-const MONTH_RULE = 'must be a month such as 2026-11'
+const month = matching(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
 export const DAY = { ...flag(dayText, 'DAY', 'Day', 'IST'), example: '2026-01-26' }
 export const FROM = { ...DAY, label: 'First day', example: '2026-11-01' }
 export const TO = { ...DAY, label: 'Last day', hint: 'included', example: '2026-11-30' }
-export const MONTH = {
-  ...flag(matching(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE), 'YYYY-MM', 'Month', 'IST'),
-  example: '2026-11',
-}
+export const MONTH = { ...flag(month, 'YYYY-MM', 'Month', 'IST'), example: '2026-11' }
 
 /** Accepts a time in IST without seconds, too. */
 const moment = z

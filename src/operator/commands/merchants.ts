@@ -23,7 +23,7 @@ import { CommandError, existing, UsageError } from './errors.ts'
 import { flag, type InputOf, list, namesOf } from './field.ts'
 import { MID } from './fields.ts'
 import { readBytes } from './file.ts'
-import { document, type Output, record, table } from './result.ts'
+import { document, record, table } from './result.ts'
 
 const { shape } = ChangedMerchant
 const SETTINGS = {
@@ -80,10 +80,8 @@ export const merchantCommands = [
       await rejectInvalidAcquirers(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees, logo: logo?.sha256 }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} already exists: choose another`)
-      if (logo) await saveLogo(client, merchant.mid, logo)
-      await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
-      if (returnCall) await createEndpoints(client).setReturnUrlCallback(merchant.mid, returnCall === 'on', now)
-      return { ...(await showWithAdvice(added, client)), created: { mid: merchant.mid, ...toDetail(logo) } }
+      const { created, ...output } = await saveMore(added, { returnCall, fee, tax, logo }, context)
+      return { ...output, created: { mid: merchant.mid, ...created } }
     },
   }),
 
@@ -96,7 +94,7 @@ export const merchantCommands = [
         ? `give at least one of ${namesOf(Object.keys(SETTINGS)).join(', ')}`
         : undefined,
     async run({ mid, returnCall, payee: payees, account, fee, tax, logo: file, ...typed }, context) {
-      const { config, client, now } = context
+      const { config, client } = context
       const logo = await readLogo(file, context)
       const merchants = createMerchants(client)
       const before = known(mid, await merchants.find(mid))
@@ -105,11 +103,8 @@ export const merchantCommands = [
       const changes = { ...others, ...moved, logo: logo === null ? null : logo?.sha256 }
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       await rejectInvalidAcquirers({ ...before, ...given }, config, client)
-      if (returnCall) await createEndpoints(client).setReturnUrlCallback(mid, returnCall === 'on', now)
       const changed = known(mid, await merchants.update(mid, { ...changes, payees }))
-      if (logo !== undefined) await saveLogo(client, mid, logo)
-      await saveFees(client, mid, toFees(changed, fee, tax), now)
-      return { ...(await showWithAdvice(changed, client)), created: toDetail(logo) }
+      return saveMore(changed, { returnCall, fee, tax, logo }, context)
     },
   }),
 
@@ -120,6 +115,8 @@ export const merchantCommands = [
     }),
   ),
 ]
+
+type Changing = { client: Queryable; now: Date }
 
 type Served = AcquirerMerchant &
   Pick<Merchant, 'acquirer'> &
@@ -166,8 +163,21 @@ async function readLogo(file: string | undefined, context: Context): Promise<Log
   }
 }
 
-/** The audit contains the path of the logo as typed, and its hash, because the file may change later. */
-const toDetail = (logo: Logo | null | undefined) => (logo ? { logo: logo.sha256 } : {})
+type More = Pick<InputOf<typeof SETTINGS>, 'returnCall' | 'fee' | 'tax'> & { logo: Logo | null | undefined }
+
+/**
+ * Stores the settings that other tables store. Returns the merchant with a warning for each questionable setting, which
+ * contains the command that fixes it.
+ */
+async function saveMore(merchant: Merchant, { returnCall, fee, tax, logo }: More, { client, now }: Changing) {
+  const { mid } = merchant
+  if (returnCall) await createEndpoints(client).setReturnUrlCallback(mid, returnCall === 'on', now)
+  if (logo !== undefined) await saveLogo(client, mid, logo)
+  await saveFees(client, mid, toFees(merchant, fee, tax), now)
+  const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
+  // The audit contains the path of the logo as typed, and its hash, because the file may change later.
+  return { data: await show(merchant, client), warnings, created: logo ? { logo: logo.sha256 } : {} }
+}
 
 const known = (mid: string, merchant: Merchant | undefined) => existing(merchant, `mid ${mid}`, 'merchants list')
 
@@ -226,15 +236,6 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   logo: merchant.logo?.slice(0, 8) ?? null,
   fees: formatFees(merchant.fees),
 })
-
-/**
- * Returns the merchant with a warning for each questionable setting. Each warning contains the command that fixes the
- * setting.
- */
-async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
-  const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
-  return { data: await show(merchant, db), warnings }
-}
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
   'no category': ({ mid, mcc }) =>

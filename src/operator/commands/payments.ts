@@ -31,6 +31,8 @@ import { lockedAt } from './settlements.ts'
 const CONFIRM_UTR = pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`))
 const DAY_MS = 24 * 60 * 60_000
 
+const LATE = 'The merchant had already received an unpaid status, so the payment is stored as a late payment.'
+
 const REJECTED: Record<Contradiction, string> = {
   'unknown order': 'the order does not exist',
   'amount differs': 'the amount differs from the order’s amount: see ops payments show; nothing was recorded',
@@ -82,9 +84,7 @@ export const paymentCommands = [
       }
       const { changed, late } = recorded
       const isPaid = changed ? `Order ${orderId} is paid` : `Order ${orderId} was already paid`
-      const message = late
-        ? `${isPaid}. The merchant had already received an unpaid status, so the payment is stored as a late payment.`
-        : `${isPaid}.`
+      const message = `${isPaid}.${late ? ` ${LATE}` : ''}`
       const fields = { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) }
       const stored = late ? 'late payment' : changed ? 'payment of the order' : 'nothing: the payment is stored already'
       return { data: document(fields, message), figures: { 'stored as': stored } }

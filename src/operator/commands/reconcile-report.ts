@@ -1,17 +1,19 @@
-import type { Days } from '../../books/ledger/bank-days.ts'
+import { countDays, type Days } from '../../books/ledger/bank-days.ts'
 import type { Discrepancy } from '../../books/ledger/discrepancies.ts'
 import type { Unlisted } from '../../books/reconciliation/book.ts'
 import type { LedgerChange, MonthChange } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
+import type { OpenOfMerchant } from '../../books/reconciliation/open-discrepancies.ts'
 import type { OpenException } from '../../books/reconciliation/read-open.ts'
 import { type End, isEnd, type MerchantBook } from '../../books/reconciliation/reconcile.ts'
 import { type Balance, formatSums, type Sums } from '../../books/reconciliation/sums.ts'
-import { groupRupees, toDecimalText, toPaise } from '../../platform/money.ts'
+import { counted, groupRupees, toDecimalText, toIndianRupees, toPaise } from '../../platform/money.ts'
 import { toIstDay, toIstTime } from '../../platform/time.ts'
 import { toOneLine } from '../support/harmless.ts'
 import { balanceText } from '../texts.ts'
-import { type Cell, document, Money, RecordData, type TableData, table } from './result.ts'
+import { withErrors } from './merchant-errors.ts'
+import { type Cell, document, Money, RecordData, rupees, type TableData, table } from './result.ts'
 
 /**
  * Returns the reconciliation report: each merchant's discrepancies and days, followed by a last line with the balance.
@@ -129,7 +131,7 @@ const rupeesText = (paise: number | null) => (paise === null ? null : toDecimalT
  * Formats a discrepancy as one line, such as `2026-11-03 duplicate settlement 261103…: order 019a…, order_id 1001, UTR
  * 5235…, settlement N12, customers paid 200.00, acquirer settled 200.00, owed -200.00: settlement N11 has paid it before`.
  */
-export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
+function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
   const { id, day, kind, utr, settlementUtr, paid, settled, owed } = discrepancy
   const facts = {
     order: orderText(discrepancy),
@@ -150,7 +152,7 @@ const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'
  * Returns one line per kind of unlisted discrepancy, such as `399,000 more missing settlement, total 79800000.00: a
  * settlement file may be missing`.
  */
-export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]) =>
+const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]) =>
   table('kind, count, ₹owed', unlisted, {
     line: ({ mid, ...one }) => indented(`${mid === undefined ? '' : `${mid}: `}${unlistedText(one)}`),
   })
@@ -218,4 +220,47 @@ function* rowsOf({ mid, changed, total, ...book }: MerchantBook, day: string) {
   if (changed) yield { type: 'changed', mid, day, cause: figuresText(changed) }
   for (const sums of book.days) yield { type: 'day', mid, day: sums.day, ...figuresOf(sums) }
   yield { type: 'total', mid, day, ...figuresOf(total) }
+}
+
+const OPEN_COLUMNS =
+  'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, ₹owed, cause'
+
+type OpenRow = OpenOfMerchant['discrepancies'][number] & { ageDays: number }
+
+/** Returns the open discrepancies and their sum, then the open payouts. Ages are in IST days. */
+export function openList(merchants: AsyncIterable<OpenOfMerchant | MerchantError>, payouts: TableData, now: Date) {
+  const today = toIstDay(now)
+  const unlisted: (Unlisted & { mid: string })[] = []
+  let [count, owed] = [0, 0n]
+  async function* rows() {
+    for await (const merchant of merchants) {
+      if (isMerchantError(merchant)) {
+        yield merchant
+        continue
+      }
+      const { mid, discrepancies, unlisted: more } = merchant
+      unlisted.push(...more.map((one) => ({ mid, ...one })))
+      count += more.reduce((sum, one) => sum + one.count, discrepancies.length)
+      owed = [...discrepancies, ...more].reduce((sum, one) => sum + BigInt(one.owed), owed)
+      for (const one of discrepancies) yield { ...one, ageDays: countDays(one.day, today) - 1 }
+    }
+  }
+  let above = ''
+  const views = withErrors<OpenRow, typeof OPEN_COLUMNS>('cause', {
+    first: ['mid', 'day', 'ageDays', 'kind', 'owed', 'cause'],
+    cells: ({ id, ...one }) => ({ ...one, differenceId: id }),
+    changes: ({ id }) => [{ difference: id }],
+    json: (one) => ({ ...one, paid: rupees(one.paid), settled: rupees(one.settled) }),
+    line(one) {
+      const heading = one.mid === above ? '' : `${one.mid}\n`
+      above = one.mid
+      return heading + indented(`${counted(one.ageDays, 'day')}: ${discrepancyText(one)}`)
+    },
+  })
+  const differences = table(OPEN_COLUMNS, rows(), views)
+  const more = () => unlistedTable(unlisted)
+  const number = () => counted(count, 'open discrepancy', 'open discrepancies')
+  const sum = () => (count === 0 ? 'No open discrepancies.' : `${number()}, total ${toIndianRupees(owed)}`)
+  const fields = { differences, unlisted: more, count: () => count, owed: () => new Money(owed), payouts }
+  return document(fields, differences, more, sum, payouts)
 }

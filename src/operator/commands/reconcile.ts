@@ -18,9 +18,8 @@ import { flag, oneOf, optional } from './field.ts'
 import { ANY_PERIOD, bothDaysOf, DAY, daysOf, FROM, inOrder, MID, MONTH, PAYOUT, PID, REASON, TO } from './fields.ts'
 import { collectErrors, errorsLine } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
-import { openList } from './open-differences.ts'
 import { openPayouts } from './payout-list.ts'
-import { reportOf } from './reconcile-report.ts'
+import { openList, reportOf } from './reconcile-report.ts'
 import { document, Money, type RecordData, rupees, table } from './result.ts'
 
 /** Longest period in days, because all days of a merchant are in memory until they are printed. */

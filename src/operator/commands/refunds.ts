@@ -18,6 +18,10 @@ import { ACQUIRER_FILTER, amountText, EXCEPTION, MID, OPEN, ORDER_ID, REFUND } f
 import { findOrder, refundTable } from './find-payments.ts'
 import { document, Money, type RecordData, type Result, record, rupees } from './result.ts'
 
+const AMOUNT = {
+  ...optional(flag(lenientRefund, 'RUPEES', 'Amount', 'in rupees; default: everything not refunded yet')),
+  prefill: ({ refundable }: RecordFields) => amountText(refundable),
+}
 const NOTE = flag(text(100, 3), 'TEXT', 'Reason of the refund', '3 to 100 characters')
 const RRN = flag(pastedUtr, 'RRN', 'Bank reference (RRN) of the refund')
 /** The audit stores only the reference, because the text pasted around it may contain the customer's name. */
@@ -45,14 +49,7 @@ export const refundCommands = [
     note: 'With --exception, the whole double or late payment is refunded.',
     fields: {
       of: oneOf([
-        {
-          orderId: ORDER_ID,
-          amount: {
-            ...optional(flag(lenientRefund, 'RUPEES', 'Amount', 'in rupees; default: everything not refunded yet')),
-            prefill: ({ refundable }: RecordFields) => amountText(refundable),
-          },
-          note: NOTE,
-        },
+        { orderId: ORDER_ID, amount: AMOUNT, note: NOTE },
         { exception: EXCEPTION, note: optional(NOTE) },
       ]),
     },

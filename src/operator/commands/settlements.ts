@@ -142,13 +142,11 @@ export async function lockedAt(client: Queryable): Promise<Date> {
 /** Additions to an import's result: `json` for JSON output, `text` for text output, `figures` for the operator. */
 type Reported = { json?: object; text?: string | undefined; warnings?: readonly string[]; figures?: Output['figures'] }
 
+type End = (result: ImportResult, client: Queryable) => Reported | Promise<Reported>
+type Source = Omit<Importing, 'now' | 'person'>
+
 /** Imports settlements in one transaction. `end` is the last step, and may throw to roll the import back. */
-function importFrom(
-  { change, person }: ChangingContext,
-  csv: Readable,
-  importing: Omit<Importing, 'now' | 'person'>,
-  end: (result: ImportResult, client: Queryable) => Reported | Promise<Reported>,
-): Promise<Output> {
+function importFrom({ change, person }: ChangingContext, csv: Readable, importing: Source, end: End): Promise<Output> {
   return change(async (client) => {
     const notes: string[] = []
     const onNote = (text: string) => notes.push(text)

@@ -26,6 +26,7 @@ const NUMBER_RULE = 'must be the number of a bank statement, as listed by ops st
 const STATEMENT = numbered('Number of the bank statement', NUMBER_RULE)
 const MIDS_RULE = 'must be given for every merchant with payouts to the bank account'
 const LINE_RULE = 'must be a line number of the bank statement'
+const REFERENCE = { ...PAYOUT, placeholder: 'REFERENCE', hint: 'its bank reference' }
 const balance = (label: string) => optional(flag(totalText, 'RUPEES', label, 'in rupees, which the file must confirm'))
 
 const NO_PAYOUT = 'the merchants of this bank statement have no payout with this reference'
@@ -93,10 +94,7 @@ export const statementCommands = [
   change('statements match', 'Match a credit with a payout', {
     title: 'Match',
     fields: {
-      with: oneOf([
-        { payout: { ...PAYOUT, placeholder: 'REFERENCE', hint: 'its bank reference' } },
-        { none: toggle('Remove the match of the line') },
-      ]),
+      with: oneOf([{ payout: REFERENCE }, { none: toggle('Remove the match of the line') }]),
       statement: { ...STATEMENT, record: undefined },
       line: { ...numbered('Line number in the bank statement', LINE_RULE), record: undefined },
       reason: REASON,

@@ -50,6 +50,8 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context) => {
   return z.NEVER
 })
 const DELIVERY = { ...flag(delivery, 'ID', 'Delivery', 'as listed by ops webhooks deliveries'), record: {} }
+/** A form begins with the current time, because a later event would change the number that is confirmed. */
+const UNTIL_NOW = { ...UNTIL, prefill: (_: RecordFields, now: Date) => toIstText(now) }
 /** Pause between two transactions of 1,000 deliveries, so that creates beside the command wait little longer. */
 const PRUNE_PAUSE_MS = 50
 
@@ -148,15 +150,7 @@ export const webhookCommands = [
     title: 'Resend webhook',
     note: 'With --mid, every event of the period is sent again, delivered ones included; return-URL callbacks only if undelivered.',
     fields: {
-      events: oneOf([
-        { delivery: DELIVERY },
-        {
-          mid: MID,
-          since: SINCE,
-          // A form begins with the current time, because a later event would change the number that is confirmed.
-          until: { ...UNTIL, prefill: (_: RecordFields, now: Date) => toIstText(now) },
-        },
-      ]),
+      events: oneOf([{ delivery: DELIVERY }, { mid: MID, since: SINCE, until: UNTIL_NOW }]),
     },
     async run({ events: { delivery, mid, since, until } }, { client, now }) {
       const endpoints = createEndpoints(client)

@@ -216,12 +216,10 @@ async function sendCsv(command: Command, fields: PageFields, view: OperatorView,
   return reply.type('text/csv; charset=utf-8').header('content-disposition', disposition).send(stdout)
 }
 
+type ViewOf = (operator: OperatorKey, here: string) => OperatorView
+
 /** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */
-async function protect(
-  app: FastifyInstance,
-  { context, now, limits }: Dependencies,
-  viewOf: (operator: OperatorKey, here: string) => OperatorView,
-) {
+async function protect(app: FastifyInstance, { context, now, limits }: Dependencies, viewOf: ViewOf) {
   const { config, db, note } = context
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)

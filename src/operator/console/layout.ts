@@ -112,11 +112,7 @@ export const withLabels = (error: string, { fields }: Command) =>
   )
 
 /** Returns the form that confirms a change. `fields` are its signed fields, `amount` is added to the button. */
-export const confirmationForm = (
-  command: Command,
-  fields: Readonly<Record<string, string>>,
-  { back, amount = '' }: { back: string; amount: string | undefined },
-): Html =>
+export const confirmationForm = (command: Command, fields: Record<string, string>, back: string, amount = ''): Html =>
   html`<form class="change" method="post" action="${pageName(command)}">
 ${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`)}<p class="actions"><button>${command.title} ${amount}</button> <a class="button" href="${back}">Cancel</a></p>
 </form>

@@ -87,13 +87,11 @@ export async function formPage(command: Command, fields: PageFields, view: Opera
 /** A change before its confirmation: its values, the file that it reads, what it would do, and the page before. */
 export type Previewed = Pick<PendingChange, 'values' | 'file'> & { output: Output; back: unknown }
 
+type Sign = (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>
+
 /** Returns the page on which an operator confirms what a change does. */
-export async function confirmationPage(
-  command: Command,
-  { values, file, output, ...previewed }: Previewed,
-  view: OperatorView,
-  sign: (change: Omit<PendingChange, 'publicKey' | 'shownAt' | 'nonce'>) => Record<string, string>,
-): Promise<Page> {
+export async function confirmationPage(command: Command, previewed: Previewed, view: OperatorView, sign: Sign) {
+  const { values, file, output } = previewed
   const { page: back } = pageBefore(previewed, view)
   const { amount, ...figures } = output.figures ?? {}
   const given = Object.entries(values).flatMap(([flag, value]) =>
@@ -109,7 +107,7 @@ export async function confirmationPage(
   const same = sameCommand(command, file ? { ...values, file: file.name } : values)
   const body = html`${aboutOf(command)}<div class="columns"><section class="card">
 ${money && html`<p class="amount">${money}</p>\n`}${notesOf(output, view)}${await fieldList(shown, view)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
-${confirmationForm(command, signed, { back, amount: money })}</section>
+${confirmationForm(command, signed, back, money)}</section>
 <div>${same}</div></div>
 `
   return { title: command.title, body }
@@ -122,7 +120,7 @@ const aboutOf = (command: Command) =>
 const labelOf = ({ fields }: Command, flag: string) => flagsIn(fields)[flag]?.label ?? flag
 
 /** Returns the page that the field `back` names, with its command, or the start page if it names no page that reads. */
-function pageBefore({ back }: PageFields, view: OperatorView) {
+function pageBefore({ back }: { back?: unknown }, view: OperatorView) {
   const [name = '', query = ''] = typeof back === 'string' ? back.split('?') : []
   const command = commandsOf(view).find((one) => pageName(one) === name && !one.changes)
   if (command === undefined) return { page: '.' }
