@@ -62,14 +62,11 @@ export const findPayments = read('payments find', 'Find payments, by default tho
       exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
       settlements: settlementTable(settlements),
     }
+    const shown = only ? describeLater(db, only, now) : lists.payments
+    const data = document({ ...lists, more }, shown, lists.exceptions, ...settlementParts(orders, only, settlements))
     return {
-      data: document(
-        { ...lists, more },
-        only ? describeLater(db, only, now) : lists.payments,
-        lists.exceptions,
-        ...settlementParts(orders, only, settlements),
-      ),
-      ...(more && { warnings: [`only the newest ${orders.length} are shown: add --mid, or narrow the search`] }),
+      data,
+      warnings: more ? [`only the newest ${orders.length} are shown: add --mid, or narrow the search`] : [],
     }
   },
 })

@@ -23,9 +23,7 @@ export const partnerCommands = [
 
   read('partners list', 'List partners and their merchants', {
     title: 'Partners',
-    async run(_, { db }) {
-      return table('pid, name, createdAt, mids', await createPartners(db).list(), 'No partners.')
-    },
+    run: async (_, { db }) => table('pid, name, createdAt, mids', await createPartners(db).list(), 'No partners.'),
   }),
 
   ...(['link', 'unlink'] as const).map((verb) =>

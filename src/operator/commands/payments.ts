@@ -111,15 +111,14 @@ export const paymentCommands = [
       const statusCheck = await statusChecks.claim(orderId, most, now)
       if (statusCheck === undefined) throw new CommandError(`all ${most} status checks of the order are used up`)
       const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
-      const reports = createReports(db)
-      const recorded = await checkAtAcquirer(statusCheck, { client, reports, person, ...STORING }).catch(
-        async (error: unknown) => {
-          if (!(error instanceof AcquirerError)) throw error
-          if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
-          await statusChecks.repeat(statusCheck, { isChecked: false, isUnreadable: false, most }, now)
-          throw new CommandError(error.message)
-        },
-      )
+      const explain = async (error: unknown) => {
+        if (!(error instanceof AcquirerError)) throw error
+        if (reachedAcquirer(error)) throw new CommandError(`${error.message} (${count} is used up)`)
+        await statusChecks.repeat(statusCheck, { isChecked: false, isUnreadable: false, most }, now)
+        throw new CommandError(error.message)
+      }
+      const checking = { client, reports: createReports(db), person, ...STORING }
+      const recorded = await checkAtAcquirer(statusCheck, checking).catch(explain)
       const fields = { orderId, enquiries: statusCheck.statusChecks, ...(recorded ?? { changed: false, late: false }) }
       return document(fields, `${describeRecorded(recorded)} (${count}).`)
     },

@@ -30,9 +30,8 @@ const audited = { reference: (typed: string) => pastedUtr.parse(typed) }
 export const listOfRefunds = read('refunds list', 'List refunds', {
   title: 'Refunds',
   fields: { open: OPEN, mid: optional(MID), acquirer: ACQUIRER_FILTER },
-  async run({ open = false, ...filter }, { db }) {
-    return refundTable(await listRefunds(db, { open, ...filter }), { empty: 'No refunds.' })
-  },
+  run: async ({ open = false, ...filter }, { db }) =>
+    refundTable(await listRefunds(db, { open, ...filter }), { empty: 'No refunds.' }),
 })
 
 export const refundCommands = [

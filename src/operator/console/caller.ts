@@ -41,9 +41,7 @@ export function createHostCheck(allowedHosts: readonly string[]) {
 /** Returns the password from Basic authentication. Ignores the user name. */
 function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
   const [, credentials = ''] = /^Basic +(\S+)$/i.exec(authorization) ?? []
-  return Buffer.from(credentials, 'base64')
-    .toString()
-    .replace(/^[^:]*:/, '')
+  return String(Buffer.from(credentials, 'base64')).replace(/^[^:]*:/, '')
 }
 
 function networksOf(list: readonly string[]): BlockList {

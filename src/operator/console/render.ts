@@ -127,14 +127,11 @@ function rendered(column: string, cell: Cell | undefined, { view, names, link }:
 }
 
 /** Returns a text in which each UTR of 12 digits is shown in groups of four, and copied without spaces. */
-export const withUtrs = (text: string): Html =>
-  html`${text
-    .split(/\b(\d{12})\b/)
-    .map((part, index) =>
-      index % 2
-        ? html`<span class="utr">${part.match(/.{4}/g)?.map((four) => html`<span>${four}</span>`)}</span>`
-        : part,
-    )}`
+export function withUtrs(text: string): Html {
+  const inFours = (utr: string) => utr.match(/.{4}/g)?.map((four) => html`<span>${four}</span>`)
+  const parts = text.split(/\b(\d{12})\b/)
+  return html`${parts.map((part, index) => (index % 2 ? html`<span class="utr">${inFours(part)}</span>` : part))}`
+}
 
 /** Formats the name of a field in words: `merchantOrderId` becomes `merchant order ID`. */
 export const inWords = (name: string) =>
