@@ -136,16 +136,16 @@ export function createStatusChecks(db: Database) {
 
     /**
      * Claims a status check of one order, even before its scheduled time. Returns undefined if the order has no checks
-     * left.
+     * left, or has had another number of checks than `made`.
      */
-    async claim(orderId: string, most: number, now: Date): Promise<StatusCheck | undefined> {
+    async claim(orderId: string, most: number, now: Date, made?: number): Promise<StatusCheck | undefined> {
       const { rows } = await db.query<StatusCheckRow>(
         `update acquirer_intents a
             set status_checks = a.status_checks + 1, status_checked_at = $3,
                 status_check_at = case when a.status_checks + 1 < $2 then a.status_check_at end
-          where a.order_id = $1 and a.status_checks < $2
+          where a.order_id = $1 and a.status_checks < $2 and a.status_checks = coalesce($4, a.status_checks)
          returning ${STATUS_CHECK}, false as "isOpen"`,
-        [orderId, most, now],
+        [orderId, most, now, made],
       )
       return rows[0] && toStatusCheck(rows[0])
     },

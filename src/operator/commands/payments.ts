@@ -18,7 +18,7 @@ import { createPaymentHistory } from '../support/payment-history.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { timeOfChange } from './barrier.ts'
-import { change, changeInSteps, isOpen, withhold } from './command.ts'
+import { type Context, change, changeInSteps, isOpen, withhold } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
 import { ACQUIRER_ACCOUNT, amountText, DRY_RUN, daysFrom, LAYOUT, ORDER_ID, SINCE, YES } from './fields.ts'
@@ -26,6 +26,7 @@ import { FILE, readFile } from './file.ts'
 import { findOrder } from './find-payments.ts'
 import { findLayout } from './layouts.ts'
 import { document } from './result.ts'
+import { FiguresChanged } from './run.ts'
 import { lockedAt } from './settlements.ts'
 
 const CONFIRM_UTR = pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`))
@@ -96,20 +97,12 @@ export const paymentCommands = [
     fields: { orderId: ORDER_ID },
     isUsual: true,
     permits: (record) => isOpen(record) && record.enquiries !== null,
-    async confirm({ orderId }, context) {
-      const { acquirer, enquiries } = await findOrder(context.db, orderId, context.now)
-      const client = await reachAccounts(context).clientOf(acquirer)
-      const rules = statusCheckRulesOf(acquirer)
-      if (!client || !rules)
-        throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
-      const { most } = rules
-      const left = most < UNLIMITED ? { 'status checks left': most - (enquiries ?? 0) } : {}
-      return { client, most, figures: { acquirer, ...left } }
-    },
-    async run({ orderId }, { db, now, person }, { client, most }) {
+    confirm: ({ orderId }, context) => planStatusCheck(orderId, context),
+    async run({ orderId }, { isConfirmed, ...context }, { client, most, made }) {
+      const { db, now, person } = context
       const statusChecks = createStatusChecks(db)
-      const statusCheck = await statusChecks.claim(orderId, most, now)
-      if (statusCheck === undefined) throw new CommandError(`all ${most} status checks of the order are used up`)
+      const statusCheck = await statusChecks.claim(orderId, most, now, isConfirmed ? made : undefined)
+      if (statusCheck === undefined) throw new FiguresChanged(await planStatusCheck(orderId, context))
       const count = `status check ${statusCheck.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const explain = async (error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
@@ -197,6 +190,20 @@ const STORING = { now: () => new Date(), barrier: timeOfChange }
 const WHOSE_REPORT =
   'payments import requires --acquirer, because an acquirer account exists: name the account that the report is from, such as ' +
   '--acquirer setu:acme, --acquirer cashfree for the account of the environment, or --acquirer direct'
+
+/** Returns what a status check uses. `made` is the number of the order's status checks if the acquirer limits them. */
+async function planStatusCheck(orderId: string, context: Context) {
+  const { acquirer, enquiries } = await findOrder(context.db, orderId, context.now)
+  const client = await reachAccounts(context).clientOf(acquirer)
+  const rules = statusCheckRulesOf(acquirer)
+  if (!client || !rules)
+    throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
+  const { most } = rules
+  if (most === UNLIMITED) return { client, most, figures: { acquirer } }
+  const made = enquiries ?? 0
+  if (made >= most) throw new CommandError(`all ${most} status checks of the order are used up`)
+  return { client, most, made, figures: { acquirer, 'status checks left': most - made } }
+}
 
 const RETAINED_DAYS = 365
 const RETAIN_LONGER =

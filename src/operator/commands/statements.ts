@@ -113,9 +113,8 @@ export const statementCommands = [
         if (credit.matchedPayout === null)
           throw new CommandError(`${shown} is not matched with a payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        const figures = { ...toShown(credit), 'matched with': credit.matchedPayout }
         const message = `Match of ${shown} with payout ${credit.matchedPayout} removed.`
-        return { data: document(json, message), created, figures }
+        return { data: document(json, message), created, figures: toFigures(credit) }
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
@@ -130,7 +129,7 @@ export const statementCommands = [
         )
       await setMatch(client, place, payout)
       const message = `Matched ${shown} with payout ${payout} of ${toIndianRupees(expected)}.`
-      const figures = { ...toShown(credit), 'amount of the payout': new Money(expected) }
+      const figures = { ...toFigures(credit), 'amount of the payout': new Money(expected) }
       return { data: document({ ...json, expected: new Money(expected) }, message), created, figures }
     },
   }),
@@ -168,6 +167,10 @@ function importedData({ proved, moved, ...created }: ImportedStatement, warnings
 }
 
 const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Money(amount), references })
+
+const toFigures = ({ day, amount, references, matchedPayout }: Credit) => ({
+  ...{ amount: new Money(amount), day, references, 'matched with': matchedPayout },
+})
 
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
