@@ -38,7 +38,7 @@ export const settlementCommands = [
     fields: {
       ...{ file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
       rows: optional(flag(ROWS, 'N', 'Expected number of rows', 'otherwise the import fails')),
-      total: optional(flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'otherwise the import fails')),
+      total: optional(flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'in rupees; otherwise it fails')),
       dryRun: DRY_RUN,
     },
     async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
