@@ -80,7 +80,7 @@ async function resolveAll(filters: Filters, reason: string, { client, person }: 
     ...{ data: document(created, `Resolved ${sumText(resolved)}.`), created },
     figures: {
       ...{ exceptions: resolved.length, amount: new Money(amountOf(resolved)) },
-      newest: new Date(Math.max(...resolved.map(({ receivedAt }) => receivedAt.getTime()))),
+      newest: resolved.reduce<Date | null>((last, { receivedAt: at }) => (last && last > at ? last : at), null),
     },
     question: open.length > 0 ? `resolve ${sumText(open)}, with the reason "${reason}"` : undefined,
   }

@@ -85,7 +85,7 @@ export const settlementCommands = [
           const [{ rows } = { rows: 0 }] = await countInClosedMonths(client, { importId })
           const { json, text } = notStoredText(pulled)
           const inClosed = rows > 0 ? `; ${counted(rows, 'row')} inserted on days of closed months` : ''
-          const figures = { inClosedMonths: rows, 'not stored': text || null }
+          const figures = { inClosedMonths: rows, 'not stored': text?.replace('; not stored: ', '') || null }
           return { json: { ...json, inClosedMonths: rows }, text: `${inClosed}${text}`, figures }
         })
       }).catch((error) => {

@@ -189,7 +189,7 @@ const pull: Generator = {
           fields: {
             ...Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, String(count)])),
             'inserted amount': money(sumOf(inserted)),
-            'not stored': others === 0 ? null : `; not stored: ${others} of unknown orders (${money(others * 20_000)})`,
+            'not stored': others === 0 ? null : `${others} of unknown orders (${money(others * 20_000)})`,
           },
         }
       },
@@ -389,12 +389,13 @@ const matchStatement: Generator = {
     const fields = { ...toPayout, ...(isForced && { force: 'on' }) }
     const figures: Subject['figures'] = async () => {
       const stored = await rowOf<StoredLine>(world, LINE, [Number(statement)])
-      const paid = (await payoutsOf(world, mid)).find(({ reference }) => reference === payout.reference)
+      const payouts = await payoutsOf(world, mid)
+      const paid = payouts.find(({ reference }) => reference === payout.reference)
       if (stored === undefined) return undefined
       const { day, amount, matched } = stored
       const shown = { day, references: stored.refs.join(' ') || null, 'matched with': matched }
       if (paid === undefined) return undefined
-      const doubts = paid.amount !== amount || (matched !== null && matched !== payout.reference)
+      const doubts = paid.amount !== amount || payouts.some((one) => one !== paid && one.reference === matched)
       if (doubts && !isForced) return undefined
       return { amount: money(amount) as string, fields: { ...shown, 'amount of the payout': money(paid.amount) } }
     }

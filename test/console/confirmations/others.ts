@@ -113,7 +113,7 @@ const OWED = `
    where l.mid = $1 and l.replaced_at = 'infinity' and (l.kind <> 'payment' or l.at = $2) and l.kind <> 'refund'`
 
 const resolveDifference: Generator = {
-  share: 60,
+  share: 40,
   async create(world) {
     const { service, pick } = world
     service.clock.set(new Date().toISOString())

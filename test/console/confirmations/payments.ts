@@ -20,8 +20,8 @@ type Confirmed = { status: string; utr: string | null; isOver: boolean; paidOrde
 async function storedAs(world: World, { mid, orderId, utr }: Scene, isDouble: boolean) {
   const order = (await rowOf<Confirmed>(world, CONFIRMED, [mid, orderId, utr])) as Confirmed
   if (order.status === 'SUCCESS' && order.utr === utr) return 'nothing: the payment is stored already'
-  if (order.status === 'SUCCESS' && !isDouble) return undefined
   if (order.paidOrder !== null && order.paidOrder !== orderId) return 'exception: UTR of another order'
+  if (order.status === 'SUCCESS' && !isDouble) return undefined
   if (order.status === 'SUCCESS') return 'exception: double payment'
   return order.isOver ? 'late payment' : 'payment of the order'
 }

@@ -72,7 +72,7 @@ async function figuresOfRefund(world: World, scene: Scene, { rupees = '', except
 }
 
 const create: Generator = {
-  share: 230,
+  share: 200,
   async create(world) {
     const { pick } = world
     const isLate = pick([false, false, true])
