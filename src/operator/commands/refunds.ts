@@ -161,7 +161,7 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
     },
     warnings: open.map(
       ({ id, kind, amount: paid }) =>
-        `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, run ops refunds create --exception ${id} instead`,
+        `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, use ops refunds create --exception ${id} instead`,
     ),
   }
 }

@@ -57,7 +57,7 @@ async function figuresOfRefund(world: World, scene: Scene, { rupees = '', except
     amount: money(amount) as string,
     notes: rows.map(
       ({ kind, amount }) =>
-        `the order also has an open ${kind} of ${money(amount)}: refund it with Refund, unless this refund is for it`,
+        `the order also has an open ${kind} of ${money(amount)}: if this refund is meant for it, use Refund instead`,
     ),
     fields: {
       refunded: money(refunded),
