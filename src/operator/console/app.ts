@@ -33,7 +33,16 @@ import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
 import { createUploads, SENT_TWICE } from './uploads.ts'
-import { commandsOf, type OperatorView, type PageFields, pageName, type Run, toFields, valuesOf } from './view.ts'
+import {
+  commandsOf,
+  type OperatorView,
+  type PageFields,
+  pageName,
+  type Run,
+  toFields,
+  type UploadedFile,
+  valuesOf,
+} from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -116,7 +125,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     }
     if (!command.changes) throw unknownPage()
     const values = { ...valuesOf(command, form.fields), ...('upload' in form && { file: '-' }) }
-    const file = 'upload' in form ? form.upload : undefined
+    const file = 'upload' in form ? pick(form.upload) : undefined
     const shown = await view
       .run(command, values, { isPreview: true, file })
       .then((output) => confirm(command, { values, file, output, back: form.fields.back }, view))
@@ -197,6 +206,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return { command, view }
   }
 }
+
+const pick = ({ name, bytes, sha256 }: UploadedFile): UploadedFile => ({ name, bytes, sha256 })
 
 function send(reply: FastifyReply, page: Page, view: OperatorView | undefined, command?: Command) {
   const { status = 200, refreshSeconds } = page
