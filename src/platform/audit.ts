@@ -49,6 +49,18 @@ export function createAudit(db: Queryable) {
       )
     },
 
+    /** Returns a command and its outcome; undefined if no command with this identifier has begun. */
+    async find(auditId: string): Promise<Omit<AuditEntry, 'databaseRole'> | undefined> {
+      const { rows } = await db.query<AuditEntry>(
+        `select c.begun_at as at, c.person, c.command, c.arguments, o.outcome, o.detail
+           from audit_commands c
+           left join audit_outcomes o using (audit_id)
+          where c.audit_id = $1`,
+        [auditId],
+      )
+      return rows[0]
+    },
+
     /**
      * Returns the commands that began from `since`, by default a week ago, until before `until`, oldest first. With
      * `mid`, returns only commands about this merchant: commands that name or created the merchant, or that name its

@@ -26,6 +26,8 @@ import { document, type Output, table } from './result.ts'
 
 export const closeMonthCommands = [
   changeInSteps('reconcile close', 'Close a past month and store its figures', {
+    title: 'Close month',
+    isLong: true,
     fields: { month: MONTH, yes: YES },
     asks: ({ yes }, { isTerminal }) => !yes && isTerminal,
     async confirm({ month }, context, isFinal): Promise<Plan> {

@@ -75,6 +75,8 @@ export type Command = {
   permits: (record: RecordFields) => boolean
   /** Whether the console offers the change before others. */
   isUsual: boolean
+  /** Whether the change may take minutes, so that the console shows its progress. */
+  isLong: boolean
   /** Checks the values by flag. Throws a UsageError for invalid values. */
   prepare: (values: Values) => Prepared
 }
@@ -94,7 +96,7 @@ type Definition<F extends CommandFields> = Partial<Pick<Command, 'title' | 'note
 }
 
 type ChangeDefinition<F extends CommandFields> = Definition<F> &
-  Partial<Pick<Command, 'permits' | 'isUsual'>> & {
+  Partial<Pick<Command, 'permits' | 'isUsual' | 'isLong'>> & {
     /** What the audit stores in place of values that may contain a secret or customer data. */
     audited?: { readonly [key: string]: (given: string) => string }
     /** True for `migrate`, which creates the audit's tables. The tables may not exist when the command begins. */
@@ -189,7 +191,16 @@ function define<F extends CommandFields>(
   toPrepared: (input: InputOf<F>, given: Readonly<Record<string, unknown>>) => Prepared,
 ): Command {
   return {
-    ...{ title: '', note: undefined, csv: undefined, permits: isOpen, isUsual: false, fields, ...definition },
+    ...{
+      title: '',
+      note: undefined,
+      csv: undefined,
+      permits: isOpen,
+      isUsual: false,
+      isLong: false,
+      fields,
+      ...definition,
+    },
     prepare(values) {
       const { input, errors } = parse(fields, values)
       const all = errors.length > 0 ? errors : [check?.(input as InputOf<F>) ?? []].flat()

@@ -34,6 +34,7 @@ const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirer
 export const settlementCommands = [
   changeInSteps('settlements import', 'Import a settlement file', {
     title: 'Import settlements',
+    isLong: true,
     note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
     fields: {
       ...{ file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
@@ -61,6 +62,7 @@ export const settlementCommands = [
 
   changeInSteps('settlements pull', 'Import settlements from an acquirer’s API', {
     title: 'Import from an acquirer',
+    isLong: true,
     fields: {
       acquirer: flag(z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)), 'ACQUIRER', 'Acquirer', SETTLED_NAMES.join(', ')),
       ...{ account: ANY_ACCOUNT, period: PERIOD },

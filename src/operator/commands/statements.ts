@@ -35,6 +35,7 @@ const SEE_PAYOUTS = 'see ops reconcile payouts'
 export const statementCommands = [
   changeInSteps('statements import', 'Import a bank statement', {
     title: 'Import bank statement',
+    isLong: true,
     note: 'The days are those for which the statement was requested from the bank.',
     fields: {
       ...{ file: FILE, layout: LAYOUT },

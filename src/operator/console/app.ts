@@ -16,6 +16,7 @@ import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
 import { registerInput } from '../../platform/http/input.ts'
 import { createSerializer } from '../../platform/http/serialize.ts'
+import { counted } from '../../platform/money.ts'
 import { type Command, type Context, type OpenedFile, type ShowProgress, takesFile } from '../commands/command.ts'
 import { CommandError, explain } from '../commands/errors.ts'
 import { listExceptions } from '../commands/exceptions.ts'
@@ -43,6 +44,7 @@ import {
   type UploadedFile,
   valuesOf,
 } from './view.ts'
+import { createWork, endedPage, progressPage, type Requested, type Work } from './work.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -78,6 +80,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const offered = new Map(commands.filter(({ title }) => title).map((one) => [pageName(one), one]))
   const confirmations = createConfirmations(confirmationMs)
   const uploads = createUploads(confirmationMs)
+  const work = createWork()
   // Results of changes, which the page after the change shows once to the same key.
   const results = new LRUCache<string, Html>({ ttl: confirmationMs, ttlAutopurge: true })
   const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
@@ -86,7 +89,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const prepared = command.prepare(values)
     const file = run?.file && (await uploads.open(person, run.file.sha256))
     const auditId = run && !run.isPreview ? run.auditId : randomUUID()
-    const given = { ...context, ...unattended(file), now: now(), person, auditId }
+    const given = { ...context, ...unattended(file, run?.onProgress), now: now(), person, auditId }
     const output = run?.isPreview ? prepared.preview(given) : prepared.run(given, run?.confirmed)
     return output.finally(() => file?.stream.destroy())
   }
@@ -107,6 +110,9 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
 
   app.get('/search', inTurn(showResults))
 
+  app.get('/work', inTurn(showWork))
+  app.addHook('onClose', work.allDone)
+
   app.get('/:page', inTurn(show))
   app.post('/:page', inTurn(change))
   return app
@@ -121,16 +127,63 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     if (typeof change === 'string' && typeof mac === 'string') {
       const pending = confirmations.verify({ change, mac }, publicKey, now())
       if (pending?.command !== command.name) throw rejected(403, INVALID_CONFIRMATION)
-      return carryOut(command, pending, view, reply)
+      const { nonce: id, values, file, back, confirmed } = pending
+      return start({ id, command, values, file, back, confirmed }, view, reply)
     }
     if (!command.changes) throw unknownPage()
     const values = { ...valuesOf(command, form.fields), ...('upload' in form && { file: '-' }) }
     const file = 'upload' in form ? pick(form.upload) : undefined
-    const shown = await view
-      .run(command, values, { isPreview: true, file })
-      .then((output) => confirm(command, { values, file, output, back: form.fields.back }, view))
-      .catch((error) => errorPage(error, command, form.fields, view))
-    return send(reply, shown, view, command)
+    return start({ id: randomUUID(), command, values, file, back: form.fields.back }, view, reply)
+  }
+
+  /** Starts a change, or its preview. Of a change that may take minutes, the next page shows the progress. */
+  async function start(requested: Requested, view: OperatorView, reply: FastifyReply) {
+    const { id, command, values, file, confirmed } = requested
+    const { operator } = view.operator
+    const last = work.find(operator)
+    if (command.isLong && last && !last.end) throw rejected(409, STILL_RUNS)
+    const started = work.start(operator, { ...requested, startedAt: now() }, (onProgress) =>
+      view.run(command, values, {
+        file,
+        onProgress,
+        ...(confirmed ? { auditId: id, confirmed } : { isPreview: true }),
+      }),
+    )
+    if (command.isLong) return reply.redirect(`work?id=${id}`, 303)
+    await started.done
+    return finish(started, view, reply)
+  }
+
+  async function showWork(request: FastifyRequest, reply: FastifyReply) {
+    const view = request.view as OperatorView
+    const id = String((request.query as PageFields).id ?? '')
+    const found = work.find(view.operator.operator)
+    if (!found || (id !== '' && found.id !== id)) return send(reply, await endedPage(context.db, id), view)
+    return found.end ? finish(found, view, reply) : send(reply, progressPage(found, now()), view, found.command)
+  }
+
+  /** Shows how a change, or its preview, has ended. */
+  async function finish(
+    { command, values, file, back, confirmed, end }: Work,
+    view: OperatorView,
+    reply: FastifyReply,
+  ) {
+    const previewed = { values, file, back }
+    try {
+      if (end === undefined) throw new Error('the work has not ended')
+      if ('error' in end) throw end.error
+      if (confirmed === undefined) {
+        return send(reply, await confirm(command, { ...previewed, output: end.output }, view), view, command)
+      }
+      const page = String(back)
+      results.set(shownAt(page, view), await renderResult(end.output, view))
+      return reply.redirect(page, 303)
+    } catch (error) {
+      if (!(error instanceof FiguresChanged))
+        return send(reply, await errorPage(error, command, { ...toFields(values), back }, view), view, command)
+      const page = await confirm(command, { ...previewed, output: error.output }, view)
+      return send(reply, { ...page, status: 409, result: errorText([error.message], view) }, view, command)
+    }
   }
 
   /** Returns the page on which the operator confirms a change. */
@@ -139,21 +192,6 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return confirmationPage(command, previewed, view, (pending) =>
       confirmations.sign({ ...pending, publicKey, shownAt: now().getTime(), nonce: randomUUID() }),
     )
-  }
-
-  /** Carries a confirmed change out. If its figures have changed, the operator confirms the new ones. */
-  async function carryOut(command: Command, pending: PendingChange, view: OperatorView, reply: FastifyReply) {
-    const { values, file, confirmed, nonce, back } = pending
-    try {
-      const output = await view.run(command, values, { auditId: nonce, confirmed, file })
-      results.set(shownAt(back, view), await renderResult(output, view))
-      return reply.redirect(back, 303)
-    } catch (error) {
-      if (!(error instanceof FiguresChanged))
-        return send(reply, await errorPage(error, command, { ...toFields(values), back }, view), view, command)
-      const page = await confirm(command, { values, file, output: error.output, back }, view)
-      return send(reply, { ...page, status: 409, result: errorText([error.message], view) }, view, command)
-    }
   }
 
   async function showResults(request: FastifyRequest, reply: FastifyReply) {
@@ -286,14 +324,16 @@ function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequ
 }
 
 /** What a command gets that runs without an operator at a terminal. `file` is the uploaded file. */
-const unattended = (file: OpenedFile | undefined) => ({
+const unattended = (file: OpenedFile | undefined, onProgress: (text: string) => void = () => undefined) => ({
   fileName: file?.name,
   open: async () => file ?? { stream: Readable.from([]), name: '' },
-  ...{ note: () => undefined, isTerminal: false, ask: async () => undefined },
-  withProgress: <T>(work: (progress: ShowProgress) => Promise<T>) => work(() => undefined),
+  ...{ note: onProgress, isTerminal: false, ask: async () => undefined },
+  withProgress: <T>(run: (progress: ShowProgress) => Promise<T>) =>
+    run((unit, many) => (count) => onProgress(counted(count, unit, many))),
   stopSignal: () => new AbortController().signal,
 })
 
+const STILL_RUNS = 'Your last import or close still runs. Open /work to see its progress.'
 const LACKS_ACT = 'Your key does not have the right act. Ask for a key with --rights read,act.'
 const OTHER_ORIGIN =
   'The form was sent by another website, so nothing was changed. Open the page here and send it again.'

@@ -27,7 +27,7 @@ export type OperatorView = {
  * One run of a command: as a preview, which stores nothing, or of what the operator has confirmed. `auditId` identifies a
  * change in the audit.
  */
-export type Run = { file?: UploadedFile | undefined } & (
+export type Run = { file?: UploadedFile | undefined; onProgress?: (text: string) => void } & (
   | { isPreview: true }
   | { auditId: string; confirmed: string; isPreview?: undefined }
 )
