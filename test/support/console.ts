@@ -21,7 +21,7 @@ export type ConsolePage = { status: number; headers: Record<string, unknown>; bo
 export type TestConsole = {
   app: FastifyInstance
   get: (path: string, key?: Key, headers?: Headers) => Promise<ConsolePage>
-  /** Sends a form as a page of the console does, unless `headers` say otherwise. */
+  /** Sends a form as a page of the console does, unless `headers` say otherwise. Waits for the end of long work. */
   post: (path: string, fields: FormFields, key?: Key, headers?: Headers) => Promise<ConsolePage>
 }
 
@@ -57,7 +57,12 @@ export async function createTestConsole(
     get: (path, key, headers = {}) => send('GET', path, { ...signIn(key), ...headers }),
     post: async (path, fields, key, headers = SAME_ORIGIN) => {
       const { type, payload } = await encode(fields)
-      return send('POST', path, { ...signIn(key), 'content-type': type, ...headers }, payload)
+      let page = await send('POST', path, { ...signIn(key), 'content-type': type, ...headers }, payload)
+      // A change that may take minutes has a page with its progress, which then shows the result.
+      const work = String(page.headers.location ?? '')
+      while (work.startsWith('work?') && (page.headers.location === work || page.headers.refresh !== undefined))
+        page = await send('GET', `/${work}`, signIn(key))
+      return page
     },
   }
 }

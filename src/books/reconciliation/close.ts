@@ -31,7 +31,7 @@ const BLOCK_CHANGES = query('lock table closed_months in share row exclusive mod
 type Item = { item: string; day: string; balance: Paise }
 
 /** The balance that a month carries forward for one merchant: each open discrepancy, and the remainder of the sum. */
-type ClosedItems = { mid: string; items: Item[] }
+export type ClosedItems = { mid: string; items: Item[] }
 
 /**
  * Returns the balance that all movements until `to` carry forward, merchant by merchant, as known at `closedAt`. Stops at

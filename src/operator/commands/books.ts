@@ -1,17 +1,13 @@
 import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
-import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { type JournalLine, journalOf } from '../../books/reconciliation/journal.ts'
-import { isMerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
-import { toIstTime } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
 import { type InputOf, optional, toggle } from './field.ts'
 import { ANY_PERIOD, bothDaysOf, daysOf, MID, PERIOD } from './fields.ts'
-import { collectErrors, failureOf, withErrors } from './merchant-errors.ts'
+import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openOnly, payoutList } from './payout-list.ts'
-import { changeLine, changesTable, figuresText, indented } from './reconcile-report.ts'
 import { document, summed, table } from './result.ts'
 
 const OF_DAYS = { period: PERIOD, mid: optional(MID) }
@@ -71,30 +67,6 @@ export const bookCommands = [
       const rows = await statementOf(context.db, { ...(await filterOf({ period, mid }, context)), mid })
       const lines = table('day, kind, orderId, merchantOrderId, reference, ₹amount, ₹balance', rows)
       return document({ lines }, lines)
-    },
-  }),
-
-  read('reconcile closed', 'List closed months and what changed since', {
-    async run(_, { db, now }) {
-      const months = await changesOfClosedMonths(db, now)
-      const data = table('month, closedAt, closedBy, sha256', months, {
-        empty: 'No closed months.',
-        json: ({ changed, ...month }) => ({
-          ...month,
-          changed: changed.map((one) => (isMerchantError(one) ? one : { ...one, rows: changesTable(one.rows) })),
-        }),
-        line: ({ month, closedAt, closedBy, sha256, changed }) =>
-          [
-            `${month} was closed by ${closedBy} at ${toIstTime(closedAt)}, sha256 ${sha256}`,
-            ...changed.flatMap((one) =>
-              isMerchantError(one)
-                ? indented(merchantErrorText(one))
-                : [indented(`${one.mid}: ${figuresText(one)}`), ...one.rows.map(changeLine)],
-            ),
-            ...(changed.length === 0 ? [indented('no changes since')] : []),
-          ].join('\n'),
-      })
-      return { data, failure: () => failureOf(months.flatMap(({ changed }) => changed.filter(isMerchantError))) }
     },
   }),
 ]

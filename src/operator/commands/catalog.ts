@@ -31,6 +31,7 @@ export const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   Webhooks: webhookCommands,
   Settlements: [...settlementCommands, ...layoutCommands],
   'Bank statements': [...statementCommands, ...statementLayoutCommands],
-  Reconciliation: [...reconcileCommands, ...bookCommands, ...closeMonthCommands],
+  Reconciliation: [...reconcileCommands, ...bookCommands],
+  'Month-end': closeMonthCommands,
   'Bank holidays': bankHolidayCommands,
 }

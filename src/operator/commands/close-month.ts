@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { Days } from '../../books/ledger/bank-days.ts'
+import { addDays, type Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
-import { readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
+import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
+import { type ClosedItems, readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
 import {
   ALL,
   type ClosedMonth,
@@ -11,24 +12,55 @@ import {
   figuresOf,
   findClosedMonth,
   isEmptyMonth,
+  type MonthChange,
 } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { addPaise, counted, toPaise } from '../../platform/money.ts'
+import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
 import { errorsText, openPayoutText } from '../texts.ts'
 import { timeOfClose } from './barrier.ts'
-import { changeInSteps } from './command.ts'
+import { changeInSteps, read } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
+import type { RecordFields } from './field.ts'
 import { MONTH, YES } from './fields.ts'
-import { figuresInRupees } from './reconcile-report.ts'
-import { document, type Output, table } from './result.ts'
+import { failureOf } from './merchant-errors.ts'
+import { changeLine, changesTable, figuresInRupees, figuresText, indented } from './reconcile-report.ts'
+import { document, Money, type Output, table } from './result.ts'
 
 export const closeMonthCommands = [
+  read('reconcile closed', 'List closed months and what changed since', {
+    title: 'Closed months',
+    async run(_, { db, now }) {
+      const months = await changesOfClosedMonths(db, now)
+      const data = table('month, closedAt, closedBy, changed, sha256', months, {
+        cells: ({ changed, ...month }) => ({ ...month, changed: changed.map(changeText).join('; ') || 'nothing' }),
+        links: ({ month }) => ({ month: { name: 'reconcile', flags: { month } } }),
+        empty: 'No closed months.',
+        json: ({ changed, ...month }) => ({
+          ...month,
+          changed: changed.map((one) => (isMerchantError(one) ? one : { ...one, rows: changesTable(one.rows) })),
+        }),
+        line: ({ month, closedAt, closedBy, sha256, changed }) =>
+          [
+            `${month} was closed by ${closedBy} at ${toIstTime(closedAt)}, sha256 ${sha256}`,
+            ...changed.flatMap((one) =>
+              isMerchantError(one)
+                ? indented(merchantErrorText(one))
+                : [indented(`${one.mid}: ${figuresText(one)}`), ...one.rows.map(changeLine)],
+            ),
+            ...(changed.length === 0 ? [indented('no changes since')] : []),
+          ].join('\n'),
+      })
+      return { data, failure: () => failureOf(months.flatMap(({ changed }) => changed.filter(isMerchantError))) }
+    },
+  }),
+
   changeInSteps('reconcile close', 'Close a past month and store its figures', {
     title: 'Close month',
     isLong: true,
-    fields: { month: MONTH, yes: YES },
+    fields: { month: { ...MONTH, prefill: (_: RecordFields, now: Date) => monthBefore(now) }, yes: YES },
     asks: ({ yes }, { isTerminal }) => !yes && isTerminal,
     async confirm({ month }, context, isFinal): Promise<Plan> {
       const { db, now } = context
@@ -39,19 +71,19 @@ export const closeMonthCommands = [
       if (before) return { days, before, shown: figuresTable(before.figures) }
       const closedAt = isFinal ? await timeOfClose(context) : now
       const stored = await readFigures(db, { ...days, now: closedAt })
+      const items = await readClosedItems(db, { to: days.to, closedAt })
+      if (!Array.isArray(items)) throw notClosed(month, items)
       const isEmpty = await isEmptyMonth(db, month, stored)
-      const doubt = isEmpty ? `, which ${IS_EMPTY},` : ''
-      const question = `close ${month}${doubt} with these figures`
-      const figures = { ...figuresInRupees(stored[ALL] as Figures), 'figures of all merchants': sha256Of(stored) }
-      return { days, closedAt, stored, isEmpty, question, figures, shown: figuresTable(stored) }
+      const question = `close ${month}${isEmpty ? `, which ${IS_EMPTY},` : ''} with these figures`
+      const figures = { ...figuresOfClose(stored, items), 'SHA-256 of all figures': sha256Of(stored) }
+      const warnings = isEmpty ? [`${month} ${IS_EMPTY}`] : []
+      return { days, closedAt, stored, items, isEmpty, question, figures, warnings, shown: figuresTable(stored) }
     },
     async run({ month, yes }, { change, db, now, person, isConfirmed }, { days, ...plan }) {
       if (plan.before) return outputOf(plan.before, await warnOfPayouts(db, { ...days, now }), false)
-      const { closedAt, stored: figures, isEmpty } = plan
+      const { closedAt, stored: figures, items, isEmpty } = plan
       if (isEmpty && !yes && !isConfirmed)
         throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
-      const items = await readClosedItems(db, { to: days.to, closedAt })
-      if (!Array.isArray(items)) throw notClosed(month, items)
       const openPayouts = await warnOfPayouts(db, { ...days, now: closedAt })
       // Stores after reading, because a transaction that stays open while it reads would block every change that waits
       // for the next close.
@@ -64,11 +96,33 @@ export const closeMonthCommands = [
   }),
 ]
 
+const changeText = (one: (Pick<MonthChange, 'figures' | 'rows'> & { mid: string }) | MerchantError) =>
+  isMerchantError(one) ? merchantErrorText(one) : `${one.mid}: ${figuresText(one)}`
+
 /** What a close will store, or the close that was made before. */
 type Plan = Output & { days: Days } & (
     | { before: ClosedMonth }
-    | { closedAt: Date; stored: ClosedMonth['figures']; isEmpty: boolean; before?: undefined }
+    | { closedAt: Date; stored: ClosedMonth['figures']; items: ClosedItems[]; isEmpty: boolean; before?: undefined }
   )
+
+/**
+ * Returns the figures of all merchants together, and the two parts of the sum that is carried forward: payments less
+ * refunds whose payout is not judged yet, and open discrepancies.
+ */
+function figuresOfClose(figures: ClosedMonth['figures'], all: readonly ClosedItems[]) {
+  const { carriedForward, ...others } = figures[ALL] as Figures
+  const items = all.flatMap((one) => one.items).filter(({ item }) => item !== '')
+  const open = items.reduce((sum, { balance }) => addPaise(sum, balance), 0)
+  return {
+    ...{ merchants: Object.keys(figures).length - 1, 'merchants left out': 0, ...figuresInRupees(others) },
+    ...figuresInRupees({ carriedForward }),
+    'of it not judged yet': new Money(addPaise(toPaise(carriedForward), -open)),
+    [`of it ${counted(items.length, 'open discrepancy', 'open discrepancies')}`]: new Money(open),
+  }
+}
+
+/** Returns the calendar month before the current one, as `YYYY-MM`. */
+const monthBefore = (now: Date) => addDays(`${toIstDay(now).slice(0, 7)}-01`, -1).slice(0, 7)
 
 const sha256Of = (figures: ClosedMonth['figures']) => createHash('sha256').update(JSON.stringify(figures)).digest('hex')
 

@@ -28,7 +28,7 @@ import { createOverview } from '../monitoring/overview.ts'
 import { pageHeaders } from '../page.ts'
 import { print } from '../terminal/print.ts'
 import { createHostCheck } from './caller.ts'
-import { createConfirmations, type PendingChange } from './confirmations.ts'
+import { createConfirmations } from './confirmations.ts'
 import { type Page, pageOf } from './layout.ts'
 import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
@@ -44,7 +44,7 @@ import {
   type UploadedFile,
   valuesOf,
 } from './view.ts'
-import { createWork, endedPage, progressPage, type Requested, type Work } from './work.ts'
+import { createWork, endedPage, progressPage, type RequestedChange, type Work } from './work.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -137,7 +137,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   }
 
   /** Starts a change, or its preview. Of a change that may take minutes, the next page shows the progress. */
-  async function start(requested: Requested, view: OperatorView, reply: FastifyReply) {
+  async function start(requested: RequestedChange, view: OperatorView, reply: FastifyReply) {
     const { id, command, values, file, confirmed } = requested
     const { operator } = view.operator
     const last = work.find(operator)
@@ -204,7 +204,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   async function show(request: FastifyRequest, reply: FastifyReply) {
     const { command, view } = commandOf(request)
     const fields = request.query as PageFields
-    if (fields.csv === 'on' && command.csv) return sendCsv(command, fields, view, reply)
+    if ((fields.csv === 'on' || fields.csv === 'plain') && command.csv) return sendCsv(command, fields, view, reply)
     const page = command.changes ? formPage : readPage
     const shown = await page(command, fields, view).catch((error) => errorPage(error, command, fields, view))
     const result = results.get(shownAt(view.here, view))
@@ -257,7 +257,11 @@ function send(reply: FastifyReply, page: Page, view: OperatorView | undefined, c
 async function sendCsv(command: Command, fields: PageFields, view: OperatorView, reply: FastifyReply) {
   const output = await view.run(command, valuesOf(command, fields))
   const stdout = new PassThrough()
-  print({ stdin: Readable.from([]), stdout, stderr: new PassThrough().resume() }, output, 'excel').then(
+  print(
+    { stdin: Readable.from([]), stdout, stderr: new PassThrough().resume() },
+    output,
+    fields.csv === 'plain' ? 'csv' : 'excel',
+  ).then(
     () => stdout.end(),
     (error) => stdout.destroy(error),
   )

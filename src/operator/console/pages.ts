@@ -36,12 +36,14 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const same = sameCommand(command, values)
   const ownPage = OWN_PAGES.get(command)
   if (ownPage && data instanceof RecordData) return ownPage(data.fields as never, view, same)
-  const toCsv = html`<a href="${view.here}${view.here.includes('?') ? '&' : '?'}csv=on">CSV of all rows</a>`
+  const toCsvAddress = `${view.here}${view.here.includes('?') ? '&' : '?'}`
+  const toCsv = html`<a href="${toCsvAddress}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => {
     const filled = Object.entries(values).filter(([flag, value]) => flag in fieldsOf(one) && typeof value === 'string')
     return changeLink(one, Object.fromEntries(filled) as Record<string, string>, view)
   })
-  const links = html`<p class="actions">${changes}${command.csv ? toCsv : undefined}</p>\n`
+  const plain = command.csv === 'plain' ? html` <a href="${toCsvAddress}csv=plain">CSV for programs</a>` : undefined
+  const links = html`<p class="actions">${changes}${command.csv ? toCsv : undefined}${plain}</p>\n`
   const body = html`${filterForm(command, fields)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
   return { title, body }
 }

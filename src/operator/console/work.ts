@@ -9,7 +9,7 @@ import type { Page } from './layout.ts'
 import type { UploadedFile } from './view.ts'
 
 /** A change that an operator has requested: its preview, or with `confirmed` the change itself. */
-export type Requested = {
+export type RequestedChange = {
   /** Identifies the work; the audit's identifier of a confirmed change. */
   id: string
   command: Command
@@ -19,10 +19,10 @@ export type Requested = {
   confirmed?: string
 }
 
-type Started = Requested & { startedAt: Date }
+type Started = RequestedChange & { startedAt: Date }
 
 /** A requested change that runs or has ended. `progress` is what the operator sees while it runs. */
-export type Work = Requested & {
+export type Work = RequestedChange & {
   startedAt: Date
   progress: string
   end?: { output: Output } | { error: unknown }
@@ -86,6 +86,6 @@ type Entry = NonNullable<Awaited<ReturnType<ReturnType<typeof createAudit>['find
 function outcomeText({ command, at, outcome, detail }: Entry): string {
   const began = `ops ${command}, begun at ${toIstText(at)}`
   if (outcome === 'done') return `${began}, is stored: ${JSON.stringify(detail)}`
-  if (outcome === 'failed') return `${began}, failed, and nothing was stored: ${detail?.fault}`
+  if (outcome === 'failed') return `${began}, failed, and nothing was stored: ${Object.values(detail ?? {}).join()}`
   return `${began}, ended without a result: nothing was stored. Repeat it.`
 }
