@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { readDatabaseConfig } from '../../src/config.ts'
 import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
@@ -24,6 +25,9 @@ export type TestConsole = {
   /** Sends a form as a page of the console does, unless `headers` say otherwise. Waits for the end of long work. */
   post: (path: string, fields: FormFields, key?: Key, headers?: Headers) => Promise<ConsolePage>
 }
+
+/** Pause between two looks at long work. */
+const WORK_PAUSE_MS = 10
 
 export const SAME_ORIGIN = { origin: 'http://localhost:3002' }
 
@@ -60,8 +64,10 @@ export async function createTestConsole(
       let page = await send('POST', path, { ...signIn(key), 'content-type': type, ...headers }, payload)
       // A change that may take minutes has a page with its progress, which then shows the result.
       const work = String(page.headers.location ?? '')
-      while (work.startsWith('work?') && (page.headers.location === work || page.headers.refresh !== undefined))
+      while (work.startsWith('work?') && (page.headers.location === work || page.headers.refresh !== undefined)) {
+        await sleep(WORK_PAUSE_MS)
         page = await send('GET', `/${work}`, signIn(key))
+      }
       return page
     },
   }
