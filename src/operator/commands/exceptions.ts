@@ -7,7 +7,7 @@ import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
 import { type Context, change, read } from './command.ts'
 import { CommandError, existing } from './errors.ts'
-import { flag, type InputOf, oneOf, optional, toggle } from './field.ts'
+import { flag, type InputOf, offering, oneOf, optional, toggle } from './field.ts'
 import { ACQUIRER_FILTER, daysOf, EXCEPTION, FROM, inOrder, MID, MONTH, OPEN, REASON, TO, YES } from './fields.ts'
 import { document, Money, type Result, rupees, table } from './result.ts'
 
@@ -15,7 +15,7 @@ const KIND = z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', 
 
 /** Filters for exceptions. The days are the IST days on which the exceptions were stored. */
 const FILTERS = {
-  kind: optional(flag(KIND, 'KIND', 'Kind of exception', 'such as "double payment"')),
+  kind: optional(offering(flag(KIND, 'KIND', 'Kind of exception', 'such as "double payment"'), EXCEPTION_KINDS)),
   ...{ mid: optional(MID), acquirer: ACQUIRER_FILTER },
   ...{ from: optional(FROM), to: optional(TO), month: optional(MONTH) },
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { Queryable } from '../../platform/db/pool.ts'
 
 /** What an operator has given for a flag or an input: its text, its texts if it is repeatable, or true for a switch. */
 export type Given = string | readonly string[] | true
@@ -18,6 +19,8 @@ export type Field<T = unknown> = {
   isRepeatable?: true
   /** The field names a record: the column that has its identifiers, and the command that shows one. */
   record?: { column?: string; page?: string } | undefined
+  /** Returns the values that a form offers, with a text beside each. */
+  choices?: (db: Queryable) => Promise<readonly { value: string; text?: string }[]>
   /** Returns the text with which a form begins, from the record that a change is about. */
   prefill?: (record: RecordFields, now: Date) => string | undefined
 }
@@ -46,6 +49,12 @@ type Exclusive<U, K extends PropertyKey = KeysOf<U>> = U extends unknown
 export function flag<T>(schema: z.ZodType<T>, placeholder: string, label: string, hint = ''): Field<T> {
   return { schema, placeholder, label, hint }
 }
+
+/** Adds fixed values that a form offers. */
+export const offering = <F extends Field>(field: F, values: readonly string[]): F => ({
+  ...field,
+  choices: async () => values.map((value) => ({ value })),
+})
 
 /** A flag without a value. */
 export const toggle = (label: string, hint = ''): Field<true> => ({ schema: z.literal(true), label, hint })

@@ -3,6 +3,9 @@ import type { Days } from '../../books/ledger/bank-days.ts'
 import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
+import { createMerchants } from '../../gateway/tenants/merchants.ts'
+import { createLayouts } from '../../platform/csv/layouts.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import {
   errorText,
   IDENTIFIER,
@@ -19,10 +22,17 @@ import { Money } from './result.ts'
 
 /** Fields that several commands have. */
 
-export const MID = flag(identifier, 'MID', 'Merchant')
+export const MID = {
+  ...flag(identifier, 'MID', 'Merchant'),
+  choices: async (db: Queryable) =>
+    (await createMerchants(db).list()).map(({ mid, name }) => ({ value: mid, text: name })),
+}
 export const PID = flag(identifier, 'PID', 'Partner')
 export const REASON = flag(text(255), 'TEXT', 'Reason', 'for the record')
-export const LAYOUT = flag(identifier, 'LAYOUT', 'Layout of the file')
+export const LAYOUT = {
+  ...flag(identifier, 'LAYOUT', 'Layout of the file'),
+  choices: async (db: Queryable) => (await createLayouts(db).list()).map(({ name }) => ({ value: name })),
+}
 export const LABEL = optional(flag(text(100), 'TEXT', 'Label', 'for operators'))
 export const OPEN = optional(toggle('Only open ones'))
 export const YES = optional(toggle('Do not ask for confirmation'))

@@ -21,7 +21,7 @@ import { startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
-import { flag, optional } from './field.ts'
+import { flag, offering, optional } from './field.ts'
 import { ACQUIRER_ACCOUNT, ANY_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, numbered, PERIOD } from './fields.ts'
 import { FILE, readFile, rejectedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
@@ -30,6 +30,8 @@ import { document, Money, type Output, rupees, table } from './result.ts'
 const ROWS = matching(/^[0-9]{1,9}$/, 'must be a number of rows').transform(Number)
 const NUMBER_RULE = 'must be the number of an import, as listed by ops settlements imports'
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirers, import the file with ops settlements import`
+
+const SETTLED = z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE))
 
 export const settlementCommands = [
   changeInSteps('settlements import', 'Import a settlement file', {
@@ -64,7 +66,7 @@ export const settlementCommands = [
     title: 'Import from an acquirer',
     isLong: true,
     fields: {
-      acquirer: flag(z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)), 'ACQUIRER', 'Acquirer', SETTLED_NAMES.join(', ')),
+      acquirer: offering(flag(SETTLED, 'ACQUIRER', 'Acquirer', SETTLED_NAMES.join(', ')), SETTLED_NAMES),
       ...{ account: ANY_ACCOUNT, period: PERIOD },
     },
     async run({ acquirer, account, period }, context) {

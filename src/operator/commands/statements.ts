@@ -16,7 +16,7 @@ import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts
 import { change, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
 import { flag, list, oneOf, optional, toggle } from './field.ts'
-import { ACQUIRER_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, numbered, PAYOUT, PERIOD, REASON } from './fields.ts'
+import { ACQUIRER_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, MID, numbered, PAYOUT, PERIOD, REASON } from './fields.ts'
 import { FILE, readFile } from './file.ts'
 import { findLayout } from './layouts.ts'
 import { requireMerchant } from './merchants.ts'
@@ -39,7 +39,10 @@ export const statementCommands = [
     note: 'The days are those for which the statement was requested from the bank.',
     fields: {
       ...{ file: FILE, layout: LAYOUT },
-      mid: list(z.array(identifier, errorText(MIDS_RULE)), 'MID', 'Merchant with payouts to the bank account'),
+      mid: {
+        ...list(z.array(identifier, errorText(MIDS_RULE)), 'MID', 'Merchant with payouts to the bank account'),
+        choices: MID.choices,
+      },
       period: PERIOD,
       opening: balance('Balance before the first day'),
       closing: balance('Balance after the last day'),

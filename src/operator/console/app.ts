@@ -20,7 +20,7 @@ import { counted } from '../../platform/money.ts'
 import { type Command, type Context, type OpenedFile, type ShowProgress, takesFile } from '../commands/command.ts'
 import { CommandError, explain } from '../commands/errors.ts'
 import { listExceptions } from '../commands/exceptions.ts'
-import type { Values } from '../commands/field.ts'
+import type { Field, Values } from '../commands/field.ts'
 import { listOfRefunds } from '../commands/refunds.ts'
 import { FiguresChanged } from '../commands/run.ts'
 import { showToday } from '../commands/today.ts'
@@ -234,7 +234,18 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const run: OperatorView['run'] = (command, values, given) =>
       command === showToday ? runStartPage(...Object.keys(values)) : runAs(operator.operator, command, values, given)
     const { namesOf } = createMerchants(context.db)
-    return { operator, groups: Object.fromEntries(allowed), here, open: new Map(), rows, now: now(), namesOf, run }
+    const choicesOf = async ({ choices }: Field) => (await choices?.(context.db))?.slice(0, rows) ?? []
+    return {
+      operator,
+      groups: Object.fromEntries(allowed),
+      here,
+      open: new Map(),
+      rows,
+      now: now(),
+      namesOf,
+      choicesOf,
+      run,
+    }
   }
 
   function commandOf({ params, view }: FastifyRequest): { command: Command; view: OperatorView } {

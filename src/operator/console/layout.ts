@@ -73,36 +73,49 @@ function crumbs(view: OperatorView, command: Command): Html | undefined {
 }
 
 /** Returns the filters of a command that reads, if it has any. The search of every page replaces identifiers. */
-export const filterForm = (command: Command, fields: PageFields): Html =>
+export const filterForm = async (command: Command, fields: PageFields, view: OperatorView): Promise<Html> =>
   Object.keys(fieldsOf(command)).length === 0
     ? html``
     : html`<form class="filters" action="${pageName(command)}">
-${inputs(command, fields)}<button>Show</button>
+${await inputs(command, fields, view)}<button>Show</button>
 </form>
 `
 
 /** Returns the form of a change, whose figures the next page shows for confirmation. `back` is the page that follows. */
-export const changeForm = (command: Command, fields: PageFields, back: string): Html =>
+export const changeForm = async (
+  command: Command,
+  fields: PageFields,
+  view: OperatorView,
+  back: string,
+): Promise<Html> =>
   html`<form class="change" method="post" action="${pageName(command)}"${takesFile(command) ? html` enctype="multipart/form-data"` : undefined}>
-${takesFile(command) ? html`<label>File <input type="file" name="file" required></label>\n` : undefined}${inputs(command, fields)}<input type="hidden" name="back" value="${back}">
+${takesFile(command) ? html`<label>File <input type="file" name="file" required></label>\n` : undefined}${await inputs(command, fields, view)}<input type="hidden" name="back" value="${back}">
 <p class="actions"><button>Continue…</button> <a class="button" href="${back}">Cancel</a></p>
 </form>
 `
 
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
-function inputs(command: Command, fields: PageFields): Html {
+async function inputs(command: Command, fields: PageFields, view: OperatorView): Promise<Html> {
   const record = recordOf(command, fields)
-  return html`${Object.entries(fieldsOf(command, record)).map(([flag, field]) => {
+  const shown = Object.entries(fieldsOf(command, record)).map(async ([flag, field]) => {
     const { label, placeholder, example, isRepeatable } = field
     const value = typeof fields[flag] === 'string' ? fields[flag] : ''
     if (!command.changes && IDENTIFIERS.includes(flag) && value === '') return undefined
     if (flag === record) return html`<input type="hidden" name="${flag}" value="${value}">\n`
     const hint = [hintOf(field), isRepeatable && 'separate several by spaces'].filter((part) => part).join('; ')
-    return placeholder === undefined
-      ? html`<label><input type="checkbox" name="${flag}" value="on"${value === '' ? undefined : html` checked`}> ${label}</label>\n`
-      : html`<label>${label} <input type="text" name="${flag}" value="${value}" placeholder="${example ?? ''}"> <small>${hint}</small></label>\n`
-  })}`
+    if (placeholder === undefined) {
+      const checked = value === '' ? undefined : html` checked`
+      return html`<label><input type="checkbox" name="${flag}" value="on"${checked}> ${label}</label>\n`
+    }
+    const choices = await view.choicesOf(field)
+    const list = choices.length > 0 ? html` list="${flag}-choices"` : undefined
+    return html`<label>${label} <input type="text" name="${flag}" value="${value}" placeholder="${example ?? ''}"${list}> <small>${hint}</small></label>${list && choiceList(flag, choices)}\n`
+  })
+  return html`${await Promise.all(shown)}`
 }
+
+const choiceList = (flag: string, choices: Awaited<ReturnType<OperatorView['choicesOf']>>) =>
+  html`<datalist id="${flag}-choices">${choices.map(({ value, text = '' }) => html`<option value="${value}">${text}</option>`)}</datalist>`
 
 /** Returns an error with the labels of fields in place of flags, unless the flags are those of a command to run. */
 export const withLabels = (error: string, { fields }: Command) =>

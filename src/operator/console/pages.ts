@@ -44,7 +44,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   })
   const plain = command.csv === 'plain' ? html` <a href="${toCsvAddress}csv=plain">CSV for programs</a>` : undefined
   const links = html`<p class="actions">${changes}${command.csv ? toCsv : undefined}${plain}</p>\n`
-  const body = html`${filterForm(command, fields)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
+  const body = html`${await filterForm(command, fields, view)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
   return { title, body }
 }
 
@@ -58,7 +58,7 @@ const OWN_PAGES = new Map<Command, (fields: never, view: OperatorView, same: Htm
 export async function errorPage(error: unknown, command: Command, fields: PageFields, view: OperatorView) {
   if (!(error instanceof CommandError)) throw error
   const { title, changes } = command
-  const form = changes ? (await formPage(command, fields, view)).body : filterForm(command, fields)
+  const form = changes ? (await formPage(command, fields, view)).body : await filterForm(command, fields, view)
   // The page of a command that requires filters begins with its empty form.
   if (!changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
   const lines = [error.message, ...error.details].map((line) => withLabels(line, command))
@@ -76,7 +76,12 @@ export async function formPage(command: Command, fields: PageFields, view: Opera
   const prefilled = Object.entries(fieldsOf(command, flag)).map(([name, { prefill }]) => {
     return [name, fields[name] ?? prefill?.(record ?? {}, view.now)]
   })
-  const form = changeForm(command, { ...fields, ...Object.fromEntries(prefilled) }, pageBefore(fields, view).page)
+  const form = await changeForm(
+    command,
+    { ...fields, ...Object.fromEntries(prefilled) },
+    view,
+    pageBefore(fields, view).page,
+  )
   const before =
     record &&
     html`<section class="card"><h2>Before the change</h2>\n${await fieldList(cellsIn(record), view)}</section>\n`

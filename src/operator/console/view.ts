@@ -19,6 +19,8 @@ export type OperatorView = {
   now: Date
   /** Returns the names of merchants by MID. */
   namesOf: (mids: readonly string[]) => Promise<ReadonlyMap<string, string>>
+  /** Returns the values that the form of a field offers. */
+  choicesOf: (field: Field) => Promise<readonly { value: string; text?: string }[]>
   /** Runs a command in the operator's name. Throws a UsageError for invalid values, before anything is run. */
   run: (command: Command, values: Values, run?: Run) => Promise<Output>
 }
