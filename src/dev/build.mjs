@@ -42,7 +42,7 @@ await build({
   },
   logLevel: 'warning',
 })
-cpSync('src/platform/db/grants.sql', `${folder}/grants.sql`)
+for (const file of ['grants.sql', 'console-grants.sql']) cpSync(`src/platform/db/${file}`, `${folder}/${file}`)
 cpSync('src/operator/deploy/citus.sql', `${folder}/deploy/citus.sql`)
 cpSync('src/operator/console/console.css', `${folder}/console.css`)
 cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })

@@ -71,6 +71,7 @@ describe.each(GUIDES)('the guide of the %s', (guide) => {
       'dist/server.js',
       'dist/cli/ops.js',
       'src/platform/db/grants.sql',
+      'src/platform/db/console-grants.sql',
       'src/operator/deploy/roles.sql',
       'src/operator/deploy/citus.sql',
       'src/operator/monitoring/alerts.yml',

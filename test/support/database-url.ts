@@ -1,6 +1,6 @@
 export const TEMPLATE = 'template_migrated'
 
-/** Password of both roles that src/operator/deploy/roles.sql creates. */
+/** Password of the roles that src/operator/deploy/roles.sql creates. */
 export const ROLE_PASSWORD = 'of-a-role-in-a-test'
 
 export function databaseUrl(url: string, database: string): string {
@@ -10,7 +10,7 @@ export function databaseUrl(url: string, database: string): string {
 }
 
 /** Returns `url` with one of the roles of an installation as its user. */
-export function asRole(url: string, role: 'upi_owner' | 'upi_service'): string {
+export function asRole(url: string, role: 'upi_owner' | 'upi_service' | 'upi_console'): string {
   const other = new URL(url)
   other.username = role
   other.password = ROLE_PASSWORD

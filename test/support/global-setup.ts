@@ -24,7 +24,7 @@ declare module 'vitest' {
 
 /**
  * Starts one PostgreSQL server or one Citus cluster for the whole run, with one migrated database that every test file
- * clones: created like an installation, with an owner of the tables and a role for the service.
+ * clones: created like an installation, with an owner of the tables and roles for the service and the console.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(dataRoot(), 'upi-payments-test-'))
@@ -32,7 +32,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const [adminUrl = ''] = adminUrls
   const template = databaseUrl(adminUrl, TEMPLATE)
   const owner = asRole(template, 'upi_owner')
-  const roles = { upi_owner: ROLE_PASSWORD, upi_service: ROLE_PASSWORD }
+  const roles = { upi_owner: ROLE_PASSWORD, upi_service: ROLE_PASSWORD, upi_console: ROLE_PASSWORD }
   if (ON_CITUS) await createCitusDatabase(adminUrls, TEMPLATE)
   else await query(adminUrl, `create database ${TEMPLATE}`)
   await query(template, readFileSync(join(import.meta.dirname, '../../src/operator/deploy/roles.sql'), 'utf8'))

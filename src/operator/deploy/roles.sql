@@ -1,9 +1,10 @@
--- Creates the two roles for the service and makes upi_owner the owner of the database. The script is idempotent.
+-- Creates the three roles and makes upi_owner the owner of the database. The script is idempotent.
 --
 --   upi_owner    owns the database and its tables; migrations and `ops` connect as this role
 --   upi_service  is the role of the service, with only the rights in grants.sql
+--   upi_console  is the role of `ops console`, with only the rights in console-grants.sql
 --
--- Run the script as a superuser in the service's database before the first `ops migrate`, then set a password for both roles.
+-- Run the script as a superuser in the service's database before the first `ops migrate`, then set a password for each role.
 -- upi_owner becomes the owner of all tables in the schema `public`, including tables that a superuser created.
 
 -- Payments wait while this script waits for a lock. If a backup or a long list holds a lock, the script fails after 2 s. Run the
@@ -19,6 +20,9 @@ begin
   end if;
   if to_regrole('upi_service') is null then
     create role upi_service login;
+  end if;
+  if to_regrole('upi_console') is null then
+    create role upi_console login;
   end if;
 
   -- Two batches of intents may deadlock. By default, PostgreSQL checks for a deadlock after 1 s, when the service's query has
@@ -36,10 +40,12 @@ begin
   -- service and of `ops`.
   alter role upi_service set jit = off;
   alter role upi_owner set jit = off;
+  alter role upi_console set jit = off;
 
   execute format('alter database %I owner to upi_owner', current_database());
-  -- By default, every role may create temporary tables, which can fill the disk.
+  -- By default, every role may create temporary tables, which can fill the disk. Imports on the console need them.
   execute format('revoke temporary on database %I from public', current_database());
+  execute format('grant temporary on database %I to upi_console', current_database());
   -- By default, every role may create large objects, which can also fill the disk.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
@@ -57,6 +63,7 @@ begin
     select format('grant connect on database %I to %I', datname, rolname)
       from open_to_all, pg_roles
      where rolcanlogin and rolname <> 'upi_owner' and not pg_has_role(pg_roles.oid, 'upi_service', 'member')
+       and not pg_has_role(pg_roles.oid, 'upi_console', 'member')
     union all
     select format('revoke connect on database %I from public', datname)
       from open_to_all
