@@ -2,8 +2,9 @@
 --
 -- Every constraint has a name, because the code and the operator refer to it by name. Primary keys and unique constraints of tables
 -- that grow begin with mid, so that Citus can distribute them by mid. Every amount is a whole number of paise in a bigint column
--- `…_paise`. Triggers on `current_user = 'upi_service'` limit what an attacker who has the service's password can write, beyond
--- the rights of grants.sql. Their functions run as the caller, because with `security definer` current_user would be the owner, and
+-- `…_paise`. Triggers on `current_user` limit what an attacker who has the password of the service or of the console can write, beyond
+-- the rights of grants.sql and console-grants.sql: those that protect money apply to both, and those that reject an operator's name
+-- to the service only. Their functions run as the caller, because with `security definer` current_user would be the owner, and
 -- qualify names, because the caller sets search_path.
 
 create function refuse_to_rewrite() returns trigger language plpgsql as $$

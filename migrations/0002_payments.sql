@@ -66,7 +66,7 @@ begin
 end
 $$;
 create trigger payment_intents_paid_by_service after update of status, utr on payment_intents for each row
-  when (current_user = 'upi_service' and new.status = 'SUCCESS' and old.status <> 'SUCCESS')
+  when (current_user in ('upi_service', 'upi_console') and new.status = 'SUCCESS' and old.status <> 'SUCCESS')
   execute function check_paid_order_of_service();
 
 -- The link that an acquirer created for an order, and the status checks at the acquirer. Orders of 'direct' have no row.
@@ -184,7 +184,7 @@ create trigger payments_bank_reference_is_kept before update of bank_reference, 
     or new.bank_reference_at is distinct from coalesce(old.bank_reference_at, new.bank_reference_at))
   execute function refuse_row('the bank reference of a payment is set once');
 create trigger payments_names_are_kept before update of acquirer_payment_id, acquirer_txn_id on payments for each row
-  when (current_user = 'upi_service' and (
+  when (current_user in ('upi_service', 'upi_console') and (
     new.acquirer_payment_id is distinct from coalesce(old.acquirer_payment_id, new.acquirer_payment_id)
     or new.acquirer_txn_id is distinct from coalesce(old.acquirer_txn_id, new.acquirer_txn_id)))
   execute function refuse_row('how the acquirer names a payment is kept');
@@ -201,7 +201,7 @@ begin
 end
 $$;
 create trigger payments_of_service before insert on payments for each row
-  when (current_user = 'upi_service') execute function check_payment_of_service();
+  when (current_user in ('upi_service', 'upi_console')) execute function check_payment_of_service();
 
 -- Failed attempts to pay. The order stays open; payment_intents.status has the status of the last attempt.
 create table payment_attempts (

@@ -47,12 +47,15 @@ create trigger refunds_success_is_final before update of status, reference, ende
   when (old.status = 'SUCCESS' and (new.status <> old.status or new.reference <> old.reference
     or new.ended_at is distinct from old.ended_at))
   execute function refuse_row('a refund that succeeded is final');
+create trigger refunds_created_open before insert on refunds for each row
+  when (current_user in ('upi_service', 'upi_console') and not (new.status = 'PENDING' and (new.created_by <> 'acquirer'
+    or (new.accepted_at is not null and new.sent_at is null and new.due_at is null))))
+  execute function refuse_row('a new refund is open, and an acquirer has accepted its own');
 create trigger refunds_created_by_service before insert on refunds for each row
-  when (current_user = 'upi_service' and not (new.status = 'PENDING' and (new.created_by = 'merchant'
-    or (new.created_by = 'acquirer' and new.accepted_at is not null and new.sent_at is null and new.due_at is null))))
-  execute function refuse_row('the service makes open refunds of a merchant, or of an acquirer that has made them');
+  when (current_user = 'upi_service' and new.created_by not in ('merchant', 'acquirer'))
+  execute function refuse_row('an operator creates refunds by ops');
 create trigger refunds_changed_by_service before update on refunds for each row
-  when (current_user = 'upi_service' and (
+  when (current_user in ('upi_service', 'upi_console') and (
     (old.status = 'FAIL' and new.status not in ('FAIL', 'SUCCESS'))
     or new.acquirer_refund_id is distinct from coalesce(old.acquirer_refund_id, new.acquirer_refund_id)
     or new.accepted_at is distinct from coalesce(old.accepted_at, new.accepted_at)
@@ -73,6 +76,21 @@ create table refund_returns (
 create index refund_returns_mid_returned_at_idx on refund_returns (mid, returned_at);
 create trigger refund_returns_append_only before update or delete or truncate on refund_returns
   for each statement execute function refuse_to_rewrite();
+
+-- Otherwise the amount of a refund that is still on its way could be refunded again.
+create function check_return() returns trigger language plpgsql as $$
+begin
+  if not exists (
+    select from public.refunds
+     where mid = new.mid and our_refund_id = new.our_refund_id and acquirer = 'direct' and status = 'SUCCESS'
+  ) then
+    raise exception using errcode = 'check_violation', message = 'a returned refund is a successful refund of direct';
+  end if;
+  return new;
+end
+$$;
+create trigger refund_returns_of_success before insert on refund_returns for each row
+  when (current_user = 'upi_console') execute function check_return();
 
 -- Refunds with their current status: a returned refund has failed, since its return.
 create view current_refunds as
@@ -109,4 +127,4 @@ begin
 end
 $$;
 create trigger refunds_within_payment_of_service before insert on refunds for each row
-  when (current_user = 'upi_service') execute function check_refund_of_service();
+  when (current_user in ('upi_service', 'upi_console')) execute function check_refund_of_service();

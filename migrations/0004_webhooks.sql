@@ -82,7 +82,7 @@ begin
 end
 $$;
 create trigger webhook_deliveries_of_service after insert on webhook_deliveries for each row
-  when (current_user = 'upi_service') execute function check_event_of_service();
+  when (current_user in ('upi_service', 'upi_console')) execute function check_event_of_service();
 
 -- Unpaid orders of merchants with a webhook, and the time at which the service stores their payment.expired.
 create table webhook_expiries (

@@ -18,6 +18,11 @@ create table statement_imports (
   undone_by text,
   constraint statement_imports_undone_check check (num_nonnulls(undone_at, undone_by) in (0, 2))
 );
+-- Only an undo changes an import. A role needs the right to update the whole table for the lock of an import.
+create trigger statement_imports_append_only
+  before update of import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, stored, closing_day,
+      closing_paise
+      or delete or truncate on statement_imports for each statement execute function refuse_to_rewrite();
 
 -- Lines that may be the receipt of a payout, without name, narration, balance or mobile number. The service deletes lines that
 -- match no payout within 10 bank days.
