@@ -36,7 +36,7 @@ const [perhaps, missing] = [newReference(), newReference()]
 
 /** Stores something for every list to show. The merchant's first order is not settled, and paid twice. */
 beforeAll(async () => {
-  site = await createTestConsole({ databaseUrl: url, db })
+  site = await createTestConsole({ databaseUrl: url })
   key = await newOperatorKey(db)
   reader = await newOperatorKey(db, ['read'])
   ;({ mid } = await newMerchant(db))

@@ -225,7 +225,7 @@ describe('pages', () => {
     const headers = { authorization: basic(reader) }
     const load = (signal?: AbortSignal) =>
       fetch(`http://127.0.0.1:${port}/refunds-list`, { headers, signal: signal ?? null })
-    const query = vi.spyOn(service.db, 'query')
+    const query = vi.spyOn(site.db, 'query')
     const runs = () =>
       query.mock.calls.filter(([sql]) => /from current_refunds r[\s\S]*order by/.test(String(sql))).length
     const other = await newOperatorKey(service.db, ['read'], { operator: 'meera' })

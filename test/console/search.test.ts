@@ -26,7 +26,7 @@ const [received, missing] = [newReference(), newReference()]
 
 /** Stores a merchant with a settled payment and one that is not settled, and a payout that the bank did not receive. */
 beforeAll(async () => {
-  site = await createTestConsole({ databaseUrl: url, db }, () => NOW)
+  site = await createTestConsole({ databaseUrl: url }, () => NOW)
   key = await newOperatorKey(db, ['read'])
   ;({ mid } = await newMerchant(db, { name: 'Chai Point Indiranagar' }))
   orderId = await storePaidOrder(db, { mid, utr: settled, paidAt: NOON })

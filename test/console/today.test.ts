@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { COMMANDS } from '../../src/operator/terminal/main.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
-import { testPool } from '../support/database.ts'
 import { type Key, startService, type TestService } from '../support/service.ts'
 import { CANARIES, makeOrders } from '../support/today-orders.ts'
 
@@ -130,7 +129,7 @@ describe('the console’s page of today', () => {
 
   it('without the database, a page is 503 and is loaded again, and a form is not sent again', async () => {
     const databaseUrl = 'postgres://nobody@127.0.0.1:1/nowhere'
-    const away = await createTestConsole({ databaseUrl, db: testPool(databaseUrl, 1) }, service.clock.now)
+    const away = await createTestConsole({ databaseUrl }, service.clock.now)
     const shown = await away.get('/', key)
     expect([shown.status, shown.headers.refresh]).toEqual([503, '30'])
     expect(textOf(shown.body)).toContain('The console is unavailable. Try again in 30 seconds.')

@@ -189,7 +189,7 @@ describe('merchants whose facts cannot be reconciled', () => {
   })
 
   it('the console shows them among all other merchants, in pages and in CSV', async () => {
-    const site = await createTestConsole({ databaseUrl: url, db })
+    const site = await createTestConsole({ databaseUrl: url })
     const key = await newOperatorKey(db)
     for (const page of ['reconcile?month=2026-10', 'reconcile-differences', 'reconcile-payouts?month=2026-10']) {
       for (const format of ['', page.includes('?') ? '&csv=on' : '?csv=on']) {

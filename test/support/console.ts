@@ -9,6 +9,8 @@ import { createConsole } from '../../src/operator/console/app.ts'
 import { type ConsoleRight, createOperatorKeys } from '../../src/operator/console/operator-keys.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { stopAtEnd } from './at-end.ts'
+import { testPool } from './database.ts'
+import { asRole } from './database-url.ts'
 import { basic, type Key } from './tenants.ts'
 
 type Fields = Record<string, string>
@@ -21,6 +23,8 @@ export type ConsolePage = { status: number; headers: Record<string, unknown>; bo
 
 export type TestConsole = {
   app: FastifyInstance
+  /** The console's own connections. */
+  db: Database
   get: (path: string, key?: Key, headers?: Headers) => Promise<ConsolePage>
   /** Sends a form as a page of the console does, unless `headers` say otherwise. Waits for the end of long work. */
   post: (path: string, fields: FormFields, key?: Key, headers?: Headers) => Promise<ConsolePage>
@@ -28,21 +32,28 @@ export type TestConsole = {
 
 /** Pause between two looks at long work. */
 const WORK_PAUSE_MS = 10
+/** As many connections as `ops` has. */
+const CONNECTIONS = 9
 
 export const SAME_ORIGIN = { origin: 'http://localhost:3002' }
 
-/** Creates the console on a database, without a port. */
+/** Creates the console on a database, with the database role of an installation, without a port. */
 export async function createTestConsole(
-  { databaseUrl, db }: { databaseUrl: string; db: Database },
+  { databaseUrl }: { databaseUrl: string },
   now: () => Date = () => new Date(),
   settings: Record<string, string> = {},
   limits = LIMITS,
   groups: Readonly<Record<string, readonly Command[]>> = GROUPS,
 ): Promise<TestConsole> {
-  const config = readDatabaseConfig({ DATABASE_URL: databaseUrl, ...settings })
+  const url = asRole(databaseUrl, 'upi_console')
+  const config = readDatabaseConfig({ DATABASE_URL: url, ...settings })
+  const db = testPool(url, CONNECTIONS)
   const context = { config, db, sleep: async () => undefined, databaseTime: async () => now(), note: () => undefined }
   const app = await createConsole({ groups, context, now, limits })
-  stopAtEnd(() => app.close())
+  stopAtEnd(async () => {
+    await app.close()
+    await db.end()
+  })
   async function send(
     method: 'GET' | 'POST',
     url: string,
@@ -58,6 +69,7 @@ export async function createTestConsole(
   }
   return {
     app,
+    db,
     get: (path, key, headers = {}) => send('GET', path, { ...signIn(key), ...headers }),
     post: async (path, fields, key, headers = SAME_ORIGIN) => {
       const { type, payload } = await encode(fields)
