@@ -98,10 +98,13 @@ const OperatorVariables = z.object({
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
   RETURN_CALL_ALLOWED_NETWORKS: networks.default([]),
   OPS_BY: personName.optional(),
+  CONSOLE_DATABASE_URL: postgresUrl.optional(),
   CONSOLE_HOST: z.string().default('127.0.0.1'),
   CONSOLE_PORT: port.default(3002),
   CONSOLE_ALLOWED_HOSTS: hosts.default([]),
 })
+
+const ConsoleVariables = OperatorVariables.omit({ DATABASE_URL: true, DATABASE_MIGRATE_URL: true })
 
 const ServiceVariables = OperatorVariables.extend({
   HOST: z.string().default('127.0.0.1'),
@@ -152,6 +155,20 @@ export type AppConfig = Pick<
 /** Reads the settings of the operator's command line. Throws an Error that names every invalid variable. */
 export const readDatabaseConfig = (environment: Variables) =>
   databaseConfig(readVariables(OperatorVariables, withFiles(environment)))
+
+/**
+ * Reads the settings of `ops console`, which has a database role of its own and needs no other URL. Throws an Error that
+ * names every invalid variable.
+ */
+export function readConsoleConfig(environment: Variables) {
+  const { CONSOLE_DATABASE_URL: url, ...variables } = readVariables(ConsoleVariables, withFiles(environment))
+  if (url === undefined) {
+    throw new Error(
+      'CONSOLE_DATABASE_URL is required. Set it to the URL of the database for the role upi_console: postgres://upi_console:password@host:5432/name',
+    )
+  }
+  return databaseConfig({ ...variables, DATABASE_URL: url, DATABASE_MIGRATE_URL: url })
+}
 
 /** Reads the settings of the service. Throws an Error that names every invalid variable. */
 export function readConfig(environment: Variables) {

@@ -295,7 +295,7 @@ describe('the configuration', () => {
 })
 
 describe('the URL of a database', () => {
-  const SETTINGS = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL'] as const
+  const SETTINGS = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL', 'CONSOLE_DATABASE_URL'] as const
   const toSettings = (name: (typeof SETTINGS)[number], url: string) => ({ DATABASE_URL, [name]: url })
   const errorOf = (read: () => unknown): string | undefined => {
     try {

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { migrate } from '../platform/db/migrate.ts'
+import { applyGrants } from '../platform/db/grants.ts'
+import { connectAlone, migrate } from '../platform/db/migrate.ts'
+import { runFile } from '../platform/db/statements.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
 /** Reads `.env` in the same way as Docker Compose: an environment variable takes precedence over the file. */
@@ -21,7 +23,7 @@ export function needsCheckoutDatabase(): boolean {
 
 /**
  * Starts the checkout's PostgreSQL server unless the server is already running, migrates the database and sets
- * DATABASE_URL. Stops the server at exit.
+ * DATABASE_URL and CONSOLE_DATABASE_URL. Stops the server at exit.
  */
 export async function useCheckoutDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   try {
@@ -30,11 +32,32 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
     process.on('exit', stop)
     await migrate(url, { onWait: console.error })
     process.env.DATABASE_URL = url
+    process.env.CONSOLE_DATABASE_URL = await createConsoleRole(url)
     return { directory, databaseUrl: url }
   } catch (error) {
     console.error(`The database of this checkout cannot be used: ${(error as Error).message}`)
     process.exit(1)
   }
+}
+
+const ROLES = new URL('../operator/deploy/roles.sql', import.meta.url)
+
+/**
+ * Creates the roles of an installation. Returns the console's URL, with the password of the server's superuser, which
+ * every process of the checkout knows.
+ */
+async function createConsoleRole(databaseUrl: string): Promise<string> {
+  const url = new URL(databaseUrl)
+  const client = await connectAlone(databaseUrl)
+  try {
+    await runFile(client, ROLES)
+    await client.query(`alter role upi_console password '${url.password}'`)
+  } finally {
+    await client.end()
+  }
+  await applyGrants(databaseUrl)
+  url.username = 'upi_console'
+  return url.href
 }
 
 /**

@@ -7,6 +7,7 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import { browserPath } from '../support/browser.ts'
 import { newOperatorKey } from '../support/console.ts'
+import { asRole } from '../support/database-url.ts'
 import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { end, ROOT, startReading } from '../support/processes.ts'
@@ -30,7 +31,7 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
   beforeAll(async () => {
     service = await startService()
     await newOperatorKey(service.db)
-    const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0' }
+    const env = { ...process.env, CONSOLE_DATABASE_URL: asRole(service.databaseUrl, 'upi_console'), CONSOLE_PORT: '0' }
     running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'console'], {
       cwd: ROOT,
       env,

@@ -15,6 +15,7 @@ import { bankOn, importArgs, newReference } from '../support/bank-statements.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { serveRecon } from '../support/cashfree-recon.ts'
 import { createTestConsole, newOperatorKey, SAME_ORIGIN, type TestConsole } from '../support/console.ts'
+import { asRole } from '../support/database-url.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
@@ -419,7 +420,7 @@ it('ops console exits with 1 and names the settings to change, if another progra
   await once(other, 'listening')
   onTestFinished(() => void other.close())
   const port = String((other.address() as AddressInfo).port)
-  expect(await runOps(service.databaseUrl, ['console'], '', { CONSOLE_PORT: port })).toEqual({
+  expect(await runOps(asRole(service.databaseUrl, 'upi_console'), ['console'], '', { CONSOLE_PORT: port })).toEqual({
     code: 1,
     stdout: '',
     stderr: `ops: listen EADDRINUSE: address already in use 127.0.0.1:${port}: set another CONSOLE_PORT or CONSOLE_HOST\n`,
@@ -428,9 +429,19 @@ it('ops console exits with 1 and names the settings to change, if another progra
 
 it('ops console exits with 1 and prints the command that creates a key, if no operator has a valid key', async () => {
   await service.db.query('update operator_keys set revoked_at = now()')
-  expect(await runOps(service.databaseUrl, ['console'])).toEqual({
+  expect(await runOps(asRole(service.databaseUrl, 'upi_console'), ['console'])).toEqual({
     code: 1,
     stdout: '',
     stderr: 'ops: no operator has a valid key: create one with ops keys create --operator NAME --rights read,act\n',
+  })
+})
+
+it('ops console exits with 1 without CONSOLE_DATABASE_URL, and does not connect as another role', async () => {
+  const settings = { DATABASE_URL: service.databaseUrl, DATABASE_MIGRATE_URL: service.databaseUrl }
+  expect(await runOps(undefined, ['console'], '', settings)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      'ops: CONSOLE_DATABASE_URL is required. Set it to the URL of the database for the role upi_console: postgres://upi_console:password@host:5432/name\n',
   })
 })

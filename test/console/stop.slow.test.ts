@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, it } from 'vitest'
 import { newOperatorKey } from '../support/console.ts'
+import { asRole } from '../support/database-url.ts'
 import { end, ROOT, startReading } from '../support/processes.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
@@ -10,7 +11,7 @@ const service = await startService()
 
 async function startConsole() {
   await newOperatorKey(service.db)
-  const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0' }
+  const env = { ...process.env, CONSOLE_DATABASE_URL: asRole(service.databaseUrl, 'upi_console'), CONSOLE_PORT: '0' }
   const program = ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'console']
   const { child, said } = startReading(process.execPath, program, { cwd: ROOT, env })
   await until('the console listens', () => /address +http/.test(said()))

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { newUtr } from '../support/acquirer.ts'
 import { newOperatorKey } from '../support/console.ts'
+import { asRole } from '../support/database-url.ts'
 import { opsOn } from '../support/ops.ts'
 import { end, ROOT, startReading } from '../support/processes.ts'
 import { basic, type Key, newMerchant, startService, type TestService } from '../support/service.ts'
@@ -22,7 +23,12 @@ const { json } = opsOn(() => service.databaseUrl)
 beforeAll(async () => {
   service = await startService()
   key = await newOperatorKey(service.db)
-  const env = { ...process.env, DATABASE_URL: service.databaseUrl, CONSOLE_PORT: '0', TMPDIR: folder }
+  const env = {
+    ...process.env,
+    CONSOLE_DATABASE_URL: asRole(service.databaseUrl, 'upi_console'),
+    CONSOLE_PORT: '0',
+    TMPDIR: folder,
+  }
   running = startReading(process.execPath, ['--import', 'tsx', 'src/operator/terminal/ops.ts', 'console'], {
     cwd: ROOT,
     env,

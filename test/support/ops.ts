@@ -83,8 +83,9 @@ async function withoutName(
   settings: Record<string, string>,
   type: (env: NodeJS.ProcessEnv) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const { DATABASE_URL: _, DATABASE_MIGRATE_URL: __, ...environment } = process.env
-  const env = { ...environment, ...settings, ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }) }
+  const { DATABASE_URL: _, DATABASE_MIGRATE_URL: __, CONSOLE_DATABASE_URL: ___, ...environment } = process.env
+  const name = args[0] === 'console' ? 'CONSOLE_DATABASE_URL' : 'DATABASE_URL'
+  const env = { ...environment, ...settings, ...(databaseUrl !== undefined && { [name]: databaseUrl }) }
   const { code, stdout, stderr } = await type(env)
   const line = databaseUrl !== undefined && URL.canParse(databaseUrl) ? namingLine(databaseUrl) : ''
   if (stderr.startsWith(line)) return { code, stdout, stderr: stderr.slice(line.length) }

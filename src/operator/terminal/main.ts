@@ -5,7 +5,7 @@ import { basename, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { BUILD } from '../../build-info.ts'
-import { readDatabaseConfig } from '../../config.ts'
+import { type DatabaseConfig, readConsoleConfig, readDatabaseConfig } from '../../config.ts'
 import { readDatabaseTime } from '../../platform/db/clock.ts'
 import { createPool } from '../../platform/db/pool.ts'
 import { GROUPS } from '../commands/catalog.ts'
@@ -18,7 +18,8 @@ import { createHelp, type Groups } from './help.ts'
 import { type Arguments, parseArguments } from './parse.ts'
 import { print, printNote, requireConfirmation, say, type Terminal, withProgress } from './print.ts'
 
-const ALL: Groups = { ...GROUPS, Console: [consoleCommand(GROUPS)] }
+const CONSOLE = consoleCommand(GROUPS)
+const ALL: Groups = { ...GROUPS, Console: [CONSOLE] }
 export const COMMANDS: readonly Command[] = Object.values(ALL).flat()
 const help = createHelp(ALL)
 
@@ -58,7 +59,8 @@ export async function main(args: string[], terminal: Surroundings): Promise<numb
       return EXIT_USAGE
     }
     const given = parseArguments(command, args.slice(wordsIn(command.name)))
-    await withDatabase(command.prepare(given.values), given, terminal)
+    const readConfig = command === CONSOLE ? readConsoleConfig : readDatabaseConfig
+    await withDatabase(command.prepare(given.values), readConfig(terminal.env), given, terminal)
     return 0
   } catch (error) {
     if (error instanceof UsageError) {
@@ -71,8 +73,12 @@ export async function main(args: string[], terminal: Surroundings): Promise<numb
   }
 }
 
-async function withDatabase(prepared: Prepared, { by, format }: Arguments, terminal: Surroundings) {
-  const config = readDatabaseConfig(terminal.env)
+async function withDatabase(
+  prepared: Prepared,
+  config: DatabaseConfig,
+  { by, format }: Arguments,
+  terminal: Surroundings,
+) {
   const url = config.databaseMigrateUrl
   printNote(terminal, `using ${nameDatabase(url)}`)
   // Drops the pool's warning about a lost connection, because the query on that connection also fails, and `main`
