@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
 import { retryRefund } from '../../src/gateway/refunds/pending-refunds.ts'
@@ -11,6 +11,7 @@ import { migrate } from '../../src/platform/db/migrate.ts'
 import { blockWith } from '../guides/guides.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { columnsOf, connect, rightsOf, run } from '../support/database-rights.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
 import { CASHFREE, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { namingLine, runOps } from '../support/ops.ts'
@@ -93,37 +94,7 @@ beforeAll(async () => {
 
 const asService = (statement: string) => run(asRole(service.databaseUrl, 'upi_service'), statement)
 
-async function run(url: string, sql: string) {
-  const connection = await connect(url)
-  try {
-    return await connection.query(sql)
-  } finally {
-    await connection.end()
-  }
-}
-
-async function connect(url: string): Promise<pg.Client> {
-  const connection = new pg.Client({ connectionString: url })
-  await connection.connect()
-  return connection
-}
-
-async function rightsIn(url: string): Promise<Record<string, string[]>> {
-  const { rows } = await run(
-    url,
-    `select relname as table,
-            array(select right_ from unnest(array['INSERT', 'SELECT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER', 'MAINTAIN'])
-                    as right_
-                   where case
-                           -- PostgreSQL 16 and older refuse to be asked for a right that they do not know.
-                           when right_ = 'MAINTAIN' and current_setting('server_version_num')::int < 170000 then false
-                           else has_table_privilege('upi_service', oid, right_)
-                         end) as rights
-       from pg_class
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')`,
-  )
-  return Object.fromEntries(rows.map(({ table, rights }) => [table, rights]))
-}
+const rightsIn = (url: string) => rightsOf('upi_service', url)
 
 describe('the service’s role', () => {
   it('the service’s role has exactly the listed rights on each table', async () => {
@@ -149,18 +120,7 @@ describe('the service’s role', () => {
   })
 
   it('the service’s role may update only the listed columns, such as a refund’s status and a key’s last use', async () => {
-    const { rows } = await run(
-      service.databaseUrl,
-      `select relname as table, array_agg(attname::text order by attname) as columns
-         from pg_attribute a
-         join pg_class c on c.oid = attrelid
-        where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and attnum > 0 and not attisdropped
-          and has_column_privilege('upi_service', attrelid, attnum, 'UPDATE')
-          and not has_table_privilege('upi_service', attrelid, 'UPDATE')
-        group by relname
-        order by relname`,
-    )
-    expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
+    expect(await columnsOf('upi_service', 'UPDATE', service.databaseUrl)).toEqual({
       acquirer_intents: 'status_check_at status_checked_at status_checks',
       key_uses: 'last_used_on',
       payment_attempts: 'failure_code failure_reason',
@@ -218,7 +178,7 @@ describe('the service’s role', () => {
       code: 1,
       stdout: '',
       stderr:
-        'ops: permission denied for table audit_commands: connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …\n',
+        'ops: permission denied for table audit_commands: run ops migrate, which grants the console its rights. For all other commands, connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …\n',
     })
   })
 })
