@@ -32,12 +32,13 @@ it('docker-compose.yml passes every setting to the service under the setting’s
   const ofOthers = [
     'DATABASE_MIGRATE_URL',
     'OPS_BY',
+    'CONSOLE_DATABASE_URL',
     'CONSOLE_PORT',
     'CONSOLE_HOST',
     'CONSOLE_ALLOWED_HOSTS',
     'API_REPLICAS',
     'POSTGRES_PASSWORD',
-    'OWNER_PASSWORD',
+    'CONSOLE_DATABASE_PASSWORD',
   ]
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
   const pairs = [...handed].map(([, name, from]) => [name, from])
@@ -46,8 +47,8 @@ it('docker-compose.yml passes every setting to the service under the setting’s
   expect(missing).toEqual([])
 })
 
-it('docker-compose.yml passes OWNER_PASSWORD to the roles and the console only', () => {
-  const uses = /\$\{OWNER_PASSWORD\b/
+it('docker-compose.yml passes CONSOLE_DATABASE_PASSWORD to the roles and the console only', () => {
+  const uses = /\$\{CONSOLE_DATABASE_PASSWORD\b/
   for (const name of ['roles', 'console']) expect(serviceText(name)).toMatch(uses)
   const others = COMPOSE.replace(serviceText('roles'), '').replace(serviceText('console'), '')
   expect(others).not.toMatch(uses)
@@ -59,8 +60,15 @@ it('docker-compose.yml publishes the console on loopback only, without a passwor
   expect(text).toMatch(/^ {6}CONSOLE_HOST: 0\.0\.0\.0$/m)
   expect(text).toMatch(/^ {6}CONSOLE_ALLOWED_HOSTS: localhost,127\.0\.0\.1\$\{CONSOLE_ALLOWED_HOSTS:\+,\}/m)
   expect(text).toMatch(
-    /^ {6}DATABASE_URL: .*\$\{OWNER_PASSWORD:\+postgres:\/\/upi_owner:\$\{OWNER_PASSWORD:-\}@db:5432\/upi\}/m,
+    /^ {6}CONSOLE_DATABASE_URL: .*\$\{CONSOLE_DATABASE_PASSWORD:\+postgres:\/\/upi_console:\$\{CONSOLE_DATABASE_PASSWORD:-\}@db:5432\/upi\}/m,
   )
+})
+
+it('docker-compose.yml gives the console access to its own database role and to no other role', () => {
+  const text = serviceText('console')
+  expect(text.match(/postgres:\/\/\w+/g)).toEqual(['postgres://upi_console'])
+  expect(text).toMatch(/^ {6}DATABASE_URL: ''$/m)
+  expect(text).not.toMatch(/DATABASE_MIGRATE_URL|network_mode/)
 })
 
 it('docker-compose.yml passes the console every setting of ops', () => {

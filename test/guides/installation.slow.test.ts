@@ -81,6 +81,7 @@ describe('an installation without Docker according to the operator manual', () =
     writeFileSync(join(folder, 'settings/settings.env'), settings)
     writeFileSync(join(folder, 'settings/database-url'), toThisDatabase(URLS.upi_service))
     writeFileSync(join(folder, 'settings/owner-database-url'), toThisDatabase(URLS.upi_owner))
+    writeFileSync(join(folder, 'settings/console-database-url'), toThisDatabase(URLS.upi_console))
     const { code, stdout, stderr } = await run(['sh', '-ec', inFolder(`${OPS}\nops migrate`)], folder, {})
     expect({ code, stderr }).toMatchObject({ code: 0 })
     expect(stdout).toMatch(/^Applied 0001_/)
@@ -110,11 +111,12 @@ describe('an installation without Docker according to the operator manual', () =
   /** The command of a unit, and the path of the file that systemd passes to it. */
   function asUnit(unit: string) {
     const [, id, path = ''] = /^LoadCredential=(\S+?):(\S+)$/m.exec(unit) ?? []
-    expect(unit).toContain(`Environment=DATABASE_URL_FILE=/run/credentials/%n/${id}\n`)
+    const [, variable = ''] = /^Environment=(\w+_FILE)=\/run\/credentials\/%n\/(\S+)$/m.exec(unit) ?? []
+    expect(unit).toContain(`Environment=${variable}=/run/credentials/%n/${id}\n`)
     const [, args = ''] = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(unit) ?? []
     const [, file = ''] = /^EnvironmentFile=(.+)$/m.exec(unit) ?? []
     const command = `cd ${folder}; exec ${process.execPath} --env-file=${inFolder(file)} ${args}`
-    return { command, environment: { DATABASE_URL_FILE: inFolder(path) } }
+    return { command, environment: { [variable]: inFolder(path) } }
   }
 
   async function start(command: string, port: number, environment: Record<string, string> = {}) {

@@ -17,6 +17,7 @@ type Settings = Record<string, string>
 const { services } = parseYaml(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')) as {
   services: Record<'api' | 'console' | 'roles', { command?: string[]; environment: Settings }>
 }
+const CONSOLE_DATABASE_PASSWORD = 'ofTheConsoleInThisTrial'
 const OWNER_PASSWORD = 'ofTheOwnerInThisTrial'
 const INNERMOST_VARIABLE = /\$\{(\w+)(?::([-+])([^${}]*))?\}/
 const postgres = findPostgresWith('psql')
@@ -25,7 +26,8 @@ export const noPsql = () => (postgres ? undefined : 'psql is missing. Install it
 
 /**
  * Runs the steps of docker-compose.yml's profile `console` with their commands and environments, first without and then
- * with OWNER_PASSWORD. Only addresses, ports and paths are those of this machine.
+ * with CONSOLE_DATABASE_PASSWORD. Only addresses, ports and paths are those of this machine. Without a network namespace
+ * of its own, the owner connects with a password here.
  */
 export async function operatorConsole(deployment: Deployment): Promise<Check[]> {
   const { url, superuserUrl, db } = await deployment.createDatabase('console')
@@ -44,25 +46,33 @@ export async function operatorConsole(deployment: Deployment): Promise<Check[]> 
   const port = await freePort()
   const command = ['-c', commandOf('console')]
   const inContainer = (settings: Settings) => {
-    const { DATABASE_URL, ...environment } = environmentOf('console', settings)
+    const { CONSOLE_DATABASE_URL, ...environment } = environmentOf('console', settings)
     const env = { PATH: process.env.PATH, ...environment, CONSOLE_PORT: String(port) }
-    return { cwd: deployment.programs.root, env: { ...env, DATABASE_URL: toThisMachine(DATABASE_URL) } }
+    return { cwd: deployment.programs.root, env: { ...env, CONSOLE_DATABASE_URL: toThisMachine(CONSOLE_DATABASE_URL) } }
   }
-  const ownerUrl = new URL(url)
-  ownerUrl.username = 'upi_owner'
-  ownerUrl.password = OWNER_PASSWORD
-  const asOwner = { DATABASE_URL: ownerUrl.href }
+  const urlOf = (role: string, password: string) => {
+    const { href } = Object.assign(new URL(url), { username: role, password })
+    return href
+  }
+  const consoleUrl = urlOf('upi_console', CONSOLE_DATABASE_PASSWORD)
+  const ownerUrl = urlOf('upi_owner', OWNER_PASSWORD)
+  const asOwner = { DATABASE_URL: ownerUrl }
   const ops = (...args: string[]) => runBuiltOps(deployment.programs.ops, asOwner, ...args)
 
   await runRoles({})
   const withoutPassword = await runToEnd('sh', command, inContainer({}))
-  const connectsWithout = await connects(ownerUrl.href)
-  await runRoles({ OWNER_PASSWORD })
+  const connectsWithout = await connects(consoleUrl)
+  await runRoles({ CONSOLE_DATABASE_PASSWORD })
+  const ownerConnects = await connects(ownerUrl)
+  await db.query(`alter role upi_owner password '${OWNER_PASSWORD}'`)
   await ops('migrate')
-  const withoutKey = await runToEnd('sh', command, inContainer({ OWNER_PASSWORD }))
+  const withoutKey = await runToEnd('sh', command, inContainer({ CONSOLE_DATABASE_PASSWORD }))
   const key = (await ops('keys', 'create', '--operator', 'asha', '--rights', 'read')) as Key
 
-  const child = start('sh', command, { ...inContainer({ OWNER_PASSWORD }), stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = start('sh', command, {
+    ...inContainer({ CONSOLE_DATABASE_PASSWORD }),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   const client = createHttpClient()
   const statusOf = async (name: string, credentials?: Key) => {
     const headers = { host: `${name}:${port}`, ...(credentials && { authorization: basic(credentials) }) }
@@ -78,15 +88,19 @@ export async function operatorConsole(deployment: Deployment): Promise<Check[]> 
   client.close()
   const exit = await end(child)
   await runRoles({})
-  const connectsAfter = await connects(ownerUrl.href)
+  const connectsAfter = [await connects(consoleUrl), await connects(ownerUrl)]
   await db.end()
-  const serviceEnvironment = JSON.stringify(environmentOf('api', { OWNER_PASSWORD }))
+  const serviceEnvironment = JSON.stringify(environmentOf('api', { CONSOLE_DATABASE_PASSWORD }))
+  const consoleEnvironment = JSON.stringify(environmentOf('console', { CONSOLE_DATABASE_PASSWORD }))
   return [
     {
-      promise: 'without OWNER_PASSWORD the console exits with 1 and names it, and upi_owner cannot connect',
+      promise:
+        'without CONSOLE_DATABASE_PASSWORD the console exits with 1 and names it, and upi_console cannot connect',
       found: `exit ${withoutPassword.code}: ${withoutPassword.stderr.trim()}; connects: ${connectsWithout}`,
       kept:
-        withoutPassword.code === 1 && /^OWNER_PASSWORD is not set\./.test(withoutPassword.stderr) && !connectsWithout,
+        withoutPassword.code === 1 &&
+        /^CONSOLE_DATABASE_PASSWORD is not set\./.test(withoutPassword.stderr) &&
+        !connectsWithout,
     },
     {
       promise: "without an operator's key the console exits with 1 and names the command that creates one",
@@ -99,14 +113,19 @@ export async function operatorConsole(deployment: Deployment): Promise<Check[]> 
       kept: statuses.join() === '401,200,200,403' && exit === 0,
     },
     {
-      promise: 'removing OWNER_PASSWORD from .env removes the password of upi_owner',
-      found: `connects: ${connectsAfter}`,
-      kept: !connectsAfter,
+      promise: 'removing CONSOLE_DATABASE_PASSWORD from .env removes the password of upi_console',
+      found: `connects: ${connectsAfter[0]}`,
+      kept: !connectsAfter[0],
     },
     {
-      promise: "the service's environment contains no OWNER_PASSWORD",
+      promise: 'the step of the roles leaves upi_owner without a password',
+      found: `connects: ${ownerConnects}, ${connectsAfter[1]}`,
+      kept: !ownerConnects && !connectsAfter[1],
+    },
+    {
+      promise: "the service's environment contains no CONSOLE_DATABASE_PASSWORD, and the console's no URL of the owner",
       found: `${Object.keys(environmentOf('api', {})).length} other variables`,
-      kept: !serviceEnvironment.includes('OWNER_PASSWORD') && !serviceEnvironment.includes(OWNER_PASSWORD),
+      kept: !/CONSOLE_DATABASE|ofTheConsole/.test(serviceEnvironment) && !consoleEnvironment.includes('upi_owner'),
     },
   ]
 }
