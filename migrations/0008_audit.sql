@@ -12,6 +12,11 @@ create table audit_commands (
   -- By flag, without secrets and without customer data.
   arguments jsonb not null
 );
+-- A row of the console has its role and its time, whatever name it has.
+create trigger audit_commands_of_console before insert on audit_commands for each row
+  when (current_user = 'upi_console' and (new.database_role <> 'upi_console'
+    or new.begun_at not between clock_timestamp() - interval '1 minute' and clock_timestamp() + interval '1 minute'))
+  execute function refuse_row('the audit of the console has its role and time');
 create trigger audit_commands_append_only before update or delete or truncate on audit_commands
   for each statement execute function refuse_to_rewrite();
 

@@ -38,11 +38,7 @@ export async function rightsOf(role: Role, url: string): Promise<Record<string, 
 }
 
 /** The columns, by table, to which the role has a right that it does not have to the whole table. */
-export async function columnsOf(
-  role: Role,
-  right: 'SELECT' | 'INSERT' | 'UPDATE',
-  url: string,
-): Promise<Record<string, string>> {
+export async function columnsOf(role: Role, right: 'SELECT' | 'UPDATE', url: string): Promise<Record<string, string>> {
   const { rows } = await run(
     url,
     `select relname as table, string_agg(attname, ' ' order by attname) as columns

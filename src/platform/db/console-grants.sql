@@ -20,24 +20,19 @@ grant select (mid, order_id, merchant_order_id, amount_paise, note, payee_name, 
   on payment_intents to upi_console;
 grant select, update (status_checks, status_check_at, status_checked_at) on acquirer_intents to upi_console;
 -- Append-only tables, for the changes of an operator.
-grant select, insert on payments, payment_attempts, payment_exceptions, payment_resolutions, refund_returns, difference_resolutions
-  to upi_console;
+-- All rights to insert are for whole tables, because Citus names every column.
+grant select, insert on payments, payment_attempts, payment_exceptions, payment_resolutions, refund_returns, difference_resolutions,
+  audit_commands, audit_outcomes to upi_console;
 -- What a later report adds once; triggers on the tables reject any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_console;
 grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at) on payments to upi_console;
-grant select,
-  insert (mid, refund_id, our_refund_id, order_id, utr, amount_paise, requested_paise, note, exception_id, acquirer,
-    acquirer_merchant_id, created_by, created_at, status, due_at),
-  update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
+grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
   on refunds to upi_console;
 
 -- Endpoints without their secrets.
 grant select (mid, endpoint_id, kind, url, label, created_at, disabled_at, disabled_reason, failing_since)
   on webhook_endpoints to upi_console;
-grant select,
-  insert (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, failure_reason, occurred_at, due_at),
-  update (attempts, due_at, delivered_at)
-  on webhook_deliveries to upi_console;
+grant select, insert, update (attempts, due_at, delivered_at) on webhook_deliveries to upi_console;
 grant select, update (final_at) on webhook_expiries to upi_console;
 
 -- Imports, and their undo. The right to delete, and on statement_imports the right to update the table, allow their locks.
@@ -51,7 +46,3 @@ grant select, insert, update (matched_payout), delete on statement_lines to upi_
 -- The lock of a close needs the right to update the table, whose trigger rejects every update.
 grant select, insert, update on closed_months to upi_console;
 grant select, insert on closed_items to upi_console;
-
--- The database sets the time and the role of a row of the audit.
-grant select, insert (audit_id, person, command, arguments) on audit_commands to upi_console;
-grant select, insert (audit_id, outcome, detail) on audit_outcomes to upi_console;
