@@ -23,6 +23,8 @@ grant select, update (status_checks, status_check_at, status_checked_at) on acqu
 -- All rights to insert are for whole tables, because Citus names every column.
 grant select, insert on payments, payment_attempts, payment_exceptions, payment_resolutions, refund_returns, difference_resolutions,
   audit_commands, audit_outcomes to upi_console;
+-- On Citus, `on conflict do nothing` on a reference table needs the right to update the table, whose trigger rejects every update.
+grant update on audit_outcomes to upi_console;
 -- What a later report adds once; triggers on the tables reject any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_console;
 grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at) on payments to upi_console;
