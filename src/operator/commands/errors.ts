@@ -32,8 +32,7 @@ export function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
-  const [line] = (message || code || 'unknown error').split('
-')
+  const [line] = (message || code || 'unknown error').split('\n')
   if (isForbiddenToRole(error))
     return `${line}: run ops migrate, which grants the console its rights. For all other commands, connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …`
   return isOutage(error) ? `database unavailable: ${line}` : String(line)
