@@ -49,7 +49,9 @@ function pickBy(choices: readonly number[]): Pick {
 }
 
 it('every change that the console offers has generated histories', () => {
-  expect(Object.keys(GENERATORS).sort()).toEqual(OFFERED.map(({ name }) => name).sort())
+  // A month is closed once for all merchants: close.test.ts changes it between form and confirmation.
+  const generated = OFFERED.filter(({ name }) => name !== 'reconcile close')
+  expect(Object.keys(GENERATORS).sort()).toEqual(generated.map(({ name }) => name).sort())
 })
 
 it.each(Object.entries(GENERATORS))(

@@ -48,7 +48,13 @@ export async function createTestConsole(
   const url = asRole(databaseUrl, 'upi_console')
   const config = readDatabaseConfig({ DATABASE_URL: url, ...settings })
   const db = testPool(url, CONNECTIONS)
-  const context = { config, db, sleep: async () => undefined, databaseTime: async () => now(), note: () => undefined }
+  const context = {
+    config,
+    db,
+    sleep: async () => undefined,
+    databaseTime: async () => new Date(),
+    note: () => undefined,
+  }
   const app = await createConsole({ groups, context, now, limits })
   stopAtEnd(async () => {
     await app.close()

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
@@ -159,6 +160,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const id = String((request.query as PageFields).id ?? '')
     const found = work.find(view.operator.operator)
     if (!found || (id !== '' && found.id !== id)) return send(reply, await endedPage(context.db, id), view)
+    // Most work ends before anybody could read its progress.
+    await Promise.race([found.done, sleep(limits.console.workMs, undefined, { ref: false })])
     return found.end ? finish(found, view, reply) : send(reply, progressPage(found, now()), view, found.command)
   }
 

@@ -116,7 +116,7 @@ export async function confirmationPage(command: Command, previewed: Previewed, v
 ${money && html`<p class="amount">${money}</p>\n`}${notesOf(output, view)}${await fieldList(shown, view)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, back, money)}</section>
 <div>${same}</div></div>
-`
+${output.shown && (await renderData(output.shown, view))}`
   return { title: command.title, body }
 }
 
