@@ -44,7 +44,7 @@ it('an operator closes the last month on the console, by figures that add up, an
   const changed = await site.post('/reconcile-close', shown.fields, key)
   expect([changed.status, text(changed.body)]).toEqual([
     409,
-    expect.stringMatching(/carried forward ₹600\.00 .*2 open discrepancies ₹400\.00/),
+    expect.stringMatching(/carried forward ₹600\.00 .*1 open discrepancy ₹400\.00/),
   ])
   expect((await db.query('select from closed_months')).rowCount).toBe(0)
 
