@@ -55,7 +55,7 @@ it('an operator closes the last month on the console, by figures that add up, an
   const { rows } = await db.query(`select figures -> '*' ->> 'carriedForward' as carried from closed_months`)
   expect(rows).toEqual([{ carried: '600.00' }])
   const after = await site.get('/reconcile-closed', key)
-  expect(text(after.body)).toMatch(/2026-07 closed by asha .* 2026-07 .* asha nothing /)
+  expect(text(after.body)).toMatch(/2026-07 closed by asha at /)
   expect((await json('audit')).at(-1)).toMatchObject({
     command: 'reconcile close',
     outcome: 'done',

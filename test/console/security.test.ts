@@ -116,7 +116,10 @@ const CHANGES: Record<string, () => Promise<Fields>> = {
     return { payout: payout.reference, statement, line: '2', reason: 'the bank printed no reference' }
   },
   // The month has no payments, and each test closes another one.
-  'reconcile close': async () => ({ month: `20${10 + ((closed += 1) % 14)}-0${1 + (closed % 9)}` }),
+  async 'reconcile close'() {
+    closed += 1
+    return { month: `20${10 + (closed % 14)}-0${1 + (closed % 9)}` }
+  },
   async 'reconcile resolve'() {
     const paidAt = new Date(Date.now() - 10 * 24 * 60 * 60_000)
     await storePaidOrder(service.db, { mid: merchant.mid, utr: newUtr(), paidAt })
