@@ -12,6 +12,7 @@ import type { Limits } from '../../limits.ts'
 import { COLOURS } from '../../platform/colours.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
+import { createPool } from '../../platform/db/pool.ts'
 import { REPEATED } from '../../platform/fields.ts'
 import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
@@ -287,7 +288,11 @@ type ViewOf = (operator: OperatorKey, here: string) => OperatorView
 
 /** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */
 async function protect(app: FastifyInstance, { context, now, limits }: Dependencies, viewOf: ViewOf) {
-  const { config, db, note } = context
+  const { config, note } = context
+  const { databaseMigrateUrl: url, preparedStatements } = config
+  // Connections of its own, so that slow pages of some operators do not keep others from signing in.
+  const db = createPool({ url, log: { warn: () => undefined }, preparedStatements, ...limits.console.signIn })
+  app.addHook('onClose', () => db.end())
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
   const countOpen = cached(async () => {
