@@ -194,6 +194,11 @@ describe('a refund in the console', () => {
 })
 
 describe('pages', () => {
+  it('the audit names the key of its reader, and the command that revokes the key', async () => {
+    const { body } = await site.get('/audit', reader)
+    expect(textOf(body)).toContain(`ops keys revoke --public-key ${reader.publicKey}`)
+  })
+
   it('a key with the right read sees every list and no change', async () => {
     const { orderId } = await paidOrder()
     await notify(service, notification(orderId, { amount: 1500, UTR: newUtr() }))

@@ -8,28 +8,26 @@ import { oneOf, optional } from './field.ts'
 import { MID, MONTH, SINCE, UNTIL } from './fields.ts'
 import { table } from './result.ts'
 
-export const auditCommands = [
-  read('audit', 'List the changes that operators made', {
-    title: 'Audit',
-    fields: {
-      period: oneOf([{ since: optional({ ...SINCE, hint: 'default: a week ago' }), until: UNTIL }, { month: MONTH }]),
-      mid: optional(MID),
-    },
-    async run({ period: { since, until, month }, mid }, { db }) {
-      const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
-      const entries = await createAudit(db).list({ since: first, until: end, mid })
-      return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
-        empty: 'No changes in this period.',
-        cells: (entry) => ({
-          ...entry,
-          arguments: formatValue(entry.arguments),
-          outcome: entry.outcome ?? 'unknown: still running, killed or interrupted',
-          detail: entry.detail && groupRupees(formatValue(entry.detail)),
-        }),
-      })
-    },
-  }),
-]
+export const listAudit = read('audit', 'List the changes that operators made', {
+  title: 'Audit',
+  fields: {
+    period: oneOf([{ since: optional({ ...SINCE, hint: 'default: a week ago' }), until: UNTIL }, { month: MONTH }]),
+    mid: optional(MID),
+  },
+  async run({ period: { since, until, month }, mid }, { db }) {
+    const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
+    const entries = await createAudit(db).list({ since: first, until: end, mid })
+    return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
+      empty: 'No changes in this period.',
+      cells: (entry) => ({
+        ...entry,
+        arguments: formatValue(entry.arguments),
+        outcome: entry.outcome ?? 'unknown: still running, killed or interrupted',
+        detail: entry.detail && groupRupees(formatValue(entry.detail)),
+      }),
+    })
+  },
+})
 
 /** Formats fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
 function formatValue(values: Readonly<Record<string, unknown>>): string {

@@ -1,5 +1,5 @@
 import { accountCommands } from './accounts.ts'
-import { auditCommands } from './audit.ts'
+import { listAudit } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
 import { bookCommands } from './books.ts'
 import { closeMonthCommands } from './close-month.ts'
@@ -22,7 +22,7 @@ import { webhookCommands } from './webhooks.ts'
 
 /** The commands by the title of their group, in the order of the help and of the console's navigation. */
 export const GROUPS: Readonly<Record<string, readonly Command[]>> = {
-  Overview: [showToday, ...auditCommands],
+  Overview: [showToday, listAudit],
   Database: databaseCommands,
   'Merchants, partners and API keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
   'Acquirer accounts': accountCommands,

@@ -1,5 +1,6 @@
 import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianRupees } from '../../platform/money.ts'
+import { listAudit } from '../commands/audit.ts'
 import type { Command } from '../commands/command.ts'
 import { CommandError, UsageError } from '../commands/errors.ts'
 import { flagsIn, type RecordFields } from '../commands/field.ts'
@@ -44,9 +45,13 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   })
   const plain = command.csv === 'plain' ? html` <a href="${toCsvAddress}csv=plain">CSV for programs</a>` : undefined
   const links = html`<p class="actions">${changes}${command.csv ? toCsv : undefined}${plain}</p>\n`
-  const body = html`${await filterForm(command, fields, view)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
+  const body = html`${command === listAudit ? ownKey(view) : undefined}${await filterForm(command, fields, view)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
   return { title, body }
 }
+
+/** Returns the reader's own key, and the command that revokes it. */
+const ownKey = ({ operator: { operator, publicKey } }: OperatorView) =>
+  html`<p>You are signed in as ${operator} with the key ${publicKey}. If anyone else may have it, run <code>ops keys revoke --public-key ${publicKey}</code>.</p>\n`
 
 /** Pages of commands that are no lists, from the fields of the command's data. */
 const OWN_PAGES = new Map<Command, (fields: never, view: OperatorView, same: Html) => Promise<Page>>([
