@@ -52,6 +52,7 @@ async function run(args: string[], db: unknown = service.db) {
     auditId: 'unused',
     open: expect.unreachable,
     note: () => undefined,
+    noteInText: () => undefined,
     isTerminal: false,
     ask: async () => undefined,
     stopSignal: expect.unreachable,

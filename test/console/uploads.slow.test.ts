@@ -43,7 +43,14 @@ async function send(body: FormData | URLSearchParams) {
   const headers = { authorization: basic(key), origin: new URL(address).origin }
   const path = new URL('/settlements-import', address)
   const response = await fetch(path, { method: 'POST', headers, body, redirect: 'manual' })
-  return { status: response.status, text: await response.text() }
+  const work = response.headers.get('location') ?? ''
+  if (!work.startsWith('work?')) return { status: response.status, text: await response.text() }
+  // The page of the work shows its progress, and then its result.
+  for (;;) {
+    const page = await fetch(new URL(work, address), { headers, redirect: 'manual' })
+    if (!page.headers.has('refresh')) return { status: page.status, text: await page.text() }
+    await page.text()
+  }
 }
 
 function upload(fields: Record<string, string>, ...content: (string | Buffer)[]) {

@@ -24,7 +24,7 @@ export async function timeOfChange(client: Queryable): Promise<Date> {
  * Returns the time of a close, once every change with this time or an earlier time is stored. Waits for the changes of
  * other commands, and then, without locks, for reports of the service, whose role has no right to `closed_months`.
  */
-export async function timeOfClose({ db, sleep, databaseTime, note }: Context): Promise<Date> {
+export async function timeOfClose({ db, sleep, databaseTime, noteInText }: Context): Promise<Date> {
   const closedAt = await inTransaction(db, async (client) => {
     requireSameTime(await databaseTime(client))
     await lockForClose(client)
@@ -34,7 +34,7 @@ export async function timeOfClose({ db, sleep, databaseTime, note }: Context): P
     return now
   })
   const seconds = STORING_LIMIT_MS / 1_000
-  note(`waiting ${seconds} s until the service has stored all earlier reports …`)
+  noteInText(`waiting ${seconds} s until the service has stored all earlier reports …`)
   await sleep(STORING_LIMIT_MS)
   return closedAt
 }

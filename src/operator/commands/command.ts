@@ -37,6 +37,8 @@ export type Context = {
   fileName?: string | undefined
   /** Tells the operator about a command that runs. */
   note: (message: string) => void
+  /** Like `note`, but not with `--json`. */
+  noteInText: (message: string) => void
   /** Whether an operator sits at a terminal. */
   isTerminal: boolean
   /** Asks about a preview with a question. Returns what was confirmed; throws if the operator does not confirm. */

@@ -173,8 +173,8 @@ export const paymentCommands = [
       const question = found > 0 ? change : undefined
       return { customers, data, question, figures: { intents: found }, warnings }
     },
-    async run(_, { db, withProgress, note, isConfirmed }, { customers, warnings, question }) {
-      if (question !== undefined && !isConfirmed) note(`${question} …`)
+    async run(_, { db, withProgress, noteInText, isConfirmed }, { customers, warnings, question }) {
+      if (question !== undefined && !isConfirmed) noteInText(`${question} …`)
       const erased = await withProgress((progress) =>
         eraseCustomers(db, customers, progress('intent erased', 'intents erased')),
       )

@@ -350,7 +350,7 @@ function isSameOrigin({ origin, host = '', 'sec-fetch-site': site }: FastifyRequ
 const unattended = (file: OpenedFile | undefined, onProgress: (text: string) => void = () => undefined) => ({
   fileName: file?.name,
   open: async () => file ?? { stream: Readable.from([]), name: '' },
-  ...{ note: onProgress, isTerminal: false, ask: async () => undefined },
+  ...{ note: onProgress, noteInText: onProgress, isTerminal: false, ask: async () => undefined },
   withProgress: <T>(run: (progress: ShowProgress) => Promise<T>) =>
     run((unit, many) => (count) => onProgress(counted(count, unit, many))),
   stopSignal: () => new AbortController().signal,
