@@ -13,7 +13,8 @@ export function sign(body: string | Buffer, at: Date, secret = ACQUIRER_SECRETS[
   return `t=${t},v1=${createHmac('sha256', secret).update(`${t}.`).update(body).digest('hex')}`
 }
 
-let lastUtr = 523_504_870_000
+// Above the fixed UTRs of tests, such as 523504870405.
+let lastUtr = 523_510_000_000
 
 /** Returns a UTR that no other test has used. */
 export const newUtr = () => String(++lastUtr)
