@@ -171,7 +171,12 @@ async function runMain(url: string, { command, args, file, stops, setting, typed
   const said = Promise.all([text(stdout), text(stderr)])
   const input = typed ?? (file ? fill(readFileSync(join(import.meta.dirname, 'files', file), 'utf8')) : '')
   const stdin = Object.assign(Readable.from([Buffer.from(input)]), { isTTY: typed !== undefined })
-  const env = { ...others.settings, ...Object.fromEntries([setting?.split('=') ?? []]), DATABASE_URL: url }
+  const env = {
+    ...others.settings,
+    ...Object.fromEntries([setting?.split('=') ?? []]),
+    DATABASE_URL: url,
+    CONSOLE_DATABASE_URL: url,
+  }
   const words = [...`${command} ${args}`.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([word]) =>
     fill(word.replaceAll('"', '')),
   )
