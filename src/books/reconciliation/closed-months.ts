@@ -77,6 +77,10 @@ const CLOSED_MONTHS = query<ClosedMonth, { known: Date }>(`
    where closed_at <= :known
    order by month desc`)
 
+/** Returns the SHA-256 of the figures' JSON, in hex. */
+export const sha256Of = (figures: ClosedMonth['figures']) =>
+  createHash('sha256').update(JSON.stringify(figures)).digest('hex')
+
 /**
  * Stores a month's figures. A month is closed only once, so every later call returns the figures of the first close.
  * `isNew` is true only for the first call.
@@ -86,8 +90,7 @@ export async function closeMonth(
   { figures, ...closing }: Omit<ClosedMonth, 'sha256'>,
 ): Promise<{ stored: ClosedMonth; isNew: boolean }> {
   const text = JSON.stringify(figures)
-  const sha256 = createHash('sha256').update(text).digest('hex')
-  const inserted = await INSERT(db, { ...closing, sha256, figures: text })
+  const inserted = await INSERT(db, { ...closing, sha256: sha256Of(figures), figures: text })
   return { stored: (await findClosedMonth(db, closing.month)) as ClosedMonth, isNew: inserted.length > 0 }
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { addDays, type Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
@@ -13,6 +12,7 @@ import {
   findClosedMonth,
   isEmptyMonth,
   type MonthChange,
+  sha256Of,
 } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
@@ -123,8 +123,6 @@ function figuresOfClose(figures: ClosedMonth['figures'], all: readonly ClosedIte
 
 /** Returns the calendar month before the current one, as `YYYY-MM`. */
 const monthBefore = (now: Date) => addDays(`${toIstDay(now).slice(0, 7)}-01`, -1).slice(0, 7)
-
-const sha256Of = (figures: ClosedMonth['figures']) => createHash('sha256').update(JSON.stringify(figures)).digest('hex')
 
 /** Returns the command's output. `isNew` is false if the month was closed before. */
 function outputOf(stored: ClosedMonth, openPayouts: readonly string[], isNew: boolean): Output {

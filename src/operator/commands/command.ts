@@ -3,7 +3,15 @@ import type pg from 'pg'
 import type { DatabaseConfig } from '../../config.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { UsageError } from './errors.ts'
-import { type CommandFields, flagOf, type InputOf, parse, type RecordFields, type Values } from './field.ts'
+import {
+  type CommandFields,
+  fieldsByKey,
+  flagOf,
+  type InputOf,
+  parse,
+  type RecordFields,
+  type Values,
+} from './field.ts'
 import { type Output, type Result, toOutput } from './result.ts'
 import { type Change, type ChangeOf, FiguresChanged, requireConfirmed, runAudited, runDry } from './run.ts'
 
@@ -31,11 +39,11 @@ export type Context = {
   person: string
   /** Identifier of the audit row of a change. The console uses the nonce of the confirmation. */
   auditId: string
-  /** Opens a file of the operator: by its path or `-` on the command line, the uploaded one in the console */
+  /** Opens a file of the operator: in the console the uploaded file, otherwise the file at a path, or `-`. */
   open: (path: string) => Promise<OpenedFile>
   /** The name of the uploaded file. */
   fileName?: string | undefined
-  /** Tells the operator about a command that runs. */
+  /** Notifies the operator about a command that runs. */
   note: (message: string) => void
   /** Like `note`, but not with `--json`. */
   noteInText: (message: string) => void
@@ -213,8 +221,7 @@ function define<F extends CommandFields>(
 }
 
 function byKey(fields: CommandFields, values: Values): Record<string, unknown> {
-  const keys = Object.entries(fields).flatMap(([key, one]) => ('groups' in one ? one.groups.flatMap(Object.keys) : key))
-  const given = [...new Set(keys)].map((key) => [key, values[flagOf(key)]] as const)
+  const given = Object.keys(fieldsByKey(fields)).map((key) => [key, values[flagOf(key)]] as const)
   return Object.fromEntries(given.filter(([, value]) => value !== undefined))
 }
 

@@ -67,7 +67,7 @@ export const list = <T>(schema: z.ZodType<T>, placeholder: string, label: string
   isRepeatable: true,
 })
 
-/** CommandFields of which the operator gives those of exactly one group. A group without required fields may be empty. */
+/** Fields of which the operator gives those of exactly one group. A group without required fields may be empty. */
 export const oneOf = <const G extends readonly Group[]>(
   groups: G,
   check?: (input: Exclusive<InputOf<G[number]>>) => string | undefined,
@@ -79,11 +79,13 @@ export const isRequired = ({ schema }: Field) => !schema.safeParse(undefined).su
 
 export const flagOf = (key: string) => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
 
-/** Returns the fields of a command, those of its choices included, by flag. */
-export const flagsIn = (fields: CommandFields): Record<string, Field> => {
-  const groups = Object.entries(fields).flatMap(([key, one]) => (isChoice(one) ? one.groups : [{ [key]: one }]))
-  return Object.fromEntries(groups.flatMap((group) => Object.entries(group).map(([key, one]) => [flagOf(key), one])))
-}
+/** Returns the fields of a command by key, those of its choices included. */
+export const fieldsByKey = (fields: CommandFields): Record<string, Field> =>
+  Object.assign({}, ...Object.entries(fields).flatMap(([key, one]) => (isChoice(one) ? one.groups : { [key]: one })))
+
+/** Returns the fields of a command by flag, those of its choices included. */
+export const flagsIn = (fields: CommandFields): Record<string, Field> =>
+  Object.fromEntries(Object.entries(fieldsByKey(fields)).map(([key, one]) => [flagOf(key), one]))
 
 /** Formats the name of a flag; the file is no flag. */
 export const nameOf = (flag: string) => (flag === 'file' ? 'FILE' : `--${flag}`)
@@ -109,15 +111,13 @@ export function parse(fields: CommandFields, values: Values): { input: Record<st
   return { input, errors }
 }
 
+const isGivenIn = (values: Values) => (key: string) => values[flagOf(key)] !== undefined
+
 /** Returns the group to which all given values belong and that lacks none; undefined if there is none. */
 function groupOf({ groups }: Choice, values: Values): Group | undefined {
-  const isGiven = (key: string) => values[flagOf(key)] !== undefined
+  const isGiven = isGivenIn(values)
   const given = groups.flatMap(Object.keys).filter(isGiven)
-  return groups.find(
-    (group) =>
-      given.every((key) => key in group) &&
-      Object.entries(group).every(([key, field]) => isGiven(key) || !isRequired(field)),
-  )
+  return groups.find((group) => given.every((key) => key in group) && requiredOf(group).every(isGiven))
 }
 
 /** Returns the groups of a choice that contain `flag`, or all of them if none does. */
@@ -133,7 +133,7 @@ const listOf = (keys: readonly string[]) => namesOf(keys).join(' and ')
 
 /** Returns the error of a choice, such as `give either --delivery, or --mid and --since`. */
 function choiceError({ groups }: Choice, values: Values): string {
-  const isGiven = (key: string) => values[flagOf(key)] !== undefined
+  const isGiven = isGivenIn(values)
   const complete = groups.find((group) => requiredOf(group).length > 0 && requiredOf(group).every(isGiven))
   const others = [...new Set(groups.flatMap(Object.keys))].filter((key) => isGiven(key) && !(key in (complete ?? {})))
   if (complete && !groups.flatMap(requiredOf).some((key) => others.includes(key)))

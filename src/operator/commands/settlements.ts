@@ -87,10 +87,11 @@ export const settlementCommands = [
         return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
           await storeRests(client, importId, name, pulled.rests)
           const [{ rows } = { rows: 0 }] = await countInClosedMonths(client, { importId })
-          const { json, text } = notStoredText(pulled)
+          const { notStored, text } = describeNotStored(pulled)
           const inClosed = rows > 0 ? `; ${counted(rows, 'row')} inserted on days of closed months` : ''
-          const figures = { inClosedMonths: rows, 'not stored': text?.replace('; not stored: ', '') || null }
-          return { json: { ...json, inClosedMonths: rows }, text: `${inClosed}${text}`, figures }
+          const figures = { inClosedMonths: rows, 'not stored': text || null }
+          const more = text && `; not stored: ${text}`
+          return { json: { notStored, inClosedMonths: rows }, text: `${inClosed}${more}`, figures }
         })
       }).catch((error) => {
         throw explainPull(error, pulled.orders)
@@ -180,11 +181,11 @@ async function shownToPartners(output: Output, { config: { databaseReadUrl }, db
   return output
 }
 
-function notStoredText({ notStored }: Pulled): Reported {
-  const all = [...notStored].map(([what, one]) => ({ what, ...one }))
+/** Returns the events that settlements do not store, for JSON output and as a text, which is empty if there are none. */
+function describeNotStored({ notStored: events }: Pulled) {
+  const all = [...events].map(([what, one]) => ({ what, ...one }))
   const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
-  const stored = all.map((one) => ({ ...one, amount: new Money(one.amount) }))
-  return { json: { notStored: stored }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
+  return { notStored: all.map((one) => ({ ...one, amount: new Money(one.amount) })), text: texts.join(', ') }
 }
 
 /** Returns the error for a pull. A pull has no file, so the error names each line by its order. */

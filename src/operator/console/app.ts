@@ -36,16 +36,7 @@ import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
 import { createUploads, SENT_TWICE } from './uploads.ts'
-import {
-  commandsOf,
-  type OperatorView,
-  type PageFields,
-  pageName,
-  type Run,
-  toFields,
-  type UploadedFile,
-  valuesOf,
-} from './view.ts'
+import { commandsOf, type OperatorView, type PageFields, pageName, type Run, toFields, valuesOf } from './view.ts'
 import { createWork, endedPage, progressPage, type RequestedChange, type Work } from './work.ts'
 
 declare module 'fastify' {
@@ -133,8 +124,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       return start({ id, command, values, file, back, confirmed }, view, reply)
     }
     if (!command.changes) throw unknownPage()
-    const values = { ...valuesOf(command, form.fields), ...('upload' in form && { file: '-' }) }
-    const file = 'upload' in form ? pick(form.upload) : undefined
+    const file = 'uploaded' in form ? form.uploaded : undefined
+    const values = { ...valuesOf(command, form.fields), ...(file && { file: '-' }) }
     return start({ id: randomUUID(), command, values, file, back: form.fields.back }, view, reply)
   }
 
@@ -161,7 +152,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const id = String((request.query as PageFields).id ?? '')
     const found = work.find(view.operator.operator)
     if (!found || (id !== '' && found.id !== id)) return send(reply, await endedPage(context.db, id), view)
-    // Most work ends before anybody could read its progress.
+    // Most work ends before an operator could read its progress.
     await Promise.race([found.done, sleep(limits.console.workMs, undefined, { ref: false })])
     return found.end ? finish(found, view, reply) : send(reply, progressPage(found, now()), view, found.command)
   }
@@ -259,8 +250,6 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     return { command, view }
   }
 }
-
-const pick = ({ name, bytes, sha256 }: UploadedFile): UploadedFile => ({ name, bytes, sha256 })
 
 function send(reply: FastifyReply, page: Page, view: OperatorView | undefined, command?: Command) {
   const { status = 200, refreshSeconds } = page

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Values } from '../commands/field.ts'
 import { escapeJson } from '../support/harmless.ts'
-import type { UploadedFile } from './view.ts'
+import type { UploadedFile } from './uploads.ts'
 
 /** A change that an operator must confirm. */
 export type PendingChange = {

@@ -8,7 +8,10 @@ import { hashed } from '../../platform/csv/csv.ts'
 import { CommandError } from '../commands/errors.ts'
 
 /** An uploaded file. `name` is the name on the operator's machine, and `sha256` is in hex. */
-export type Upload = { file: FileHandle; name: string; bytes: number; sha256: string }
+export type UploadedFile = { name: string; bytes: number; sha256: string }
+
+/** An uploaded file as it is stored. */
+type Upload = UploadedFile & { file: FileHandle }
 
 /**
  * Stores one uploaded file per operator for `ms`, or until the operator uploads another. The files have no name on
@@ -19,7 +22,10 @@ export function createUploads(ms: number) {
   const uploads = new LRUCache<string, Upload>({ ttl: ms, ttlAutopurge: true, dispose })
   return {
     /** Stores the file of a form. Throws a CommandError, and stores nothing, if the form is invalid. */
-    async receive(request: FastifyRequest, operator: string) {
+    async receive(
+      request: FastifyRequest,
+      operator: string,
+    ): Promise<{ fields: Record<string, unknown>; uploaded: UploadedFile }> {
       let file: FileHandle | undefined
       const fields: Record<string, unknown> = Object.create(null)
       let upload: Upload | undefined
@@ -38,7 +44,8 @@ export function createUploads(ms: number) {
         // If the operator has chosen no file, the browser sends one without a name.
         if (!upload?.name) throw new Error('no file')
         uploads.set(operator, upload)
-        return { fields, upload }
+        const { file: _, ...uploaded } = upload
+        return { fields, uploaded }
       } catch (error) {
         await file?.close()
         // Errors of the file system have a system call. All others are in the form.

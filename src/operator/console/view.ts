@@ -3,7 +3,7 @@ import { type Choice, type Field, flagsIn, groupsWith, isChoice, isRequired, typ
 import { RECORDS } from '../commands/fields.ts'
 import type { Output } from '../commands/result.ts'
 import type { OperatorKey } from './operator-keys.ts'
-import type { Upload } from './uploads.ts'
+import type { UploadedFile } from './uploads.ts'
 
 /** The part of the console that one operator may use. */
 export type OperatorView = {
@@ -34,10 +34,7 @@ export type Run = { file?: UploadedFile | undefined; onProgress?: (text: string)
   | { auditId: string; confirmed: string; isPreview?: undefined }
 )
 
-/** The uploaded file that a command reads. */
-export type UploadedFile = Pick<Upload, 'name' | 'bytes' | 'sha256'>
-
-/** CommandFields of a query string or a form, by flag. */
+/** Fields of a query string or a form, by flag. */
 export type PageFields = Readonly<Record<string, unknown>>
 
 export const commandsOf = ({ groups }: Pick<OperatorView, 'groups'>) => Object.values(groups).flat()

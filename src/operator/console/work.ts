@@ -6,7 +6,7 @@ import type { Command } from '../commands/command.ts'
 import type { Values } from '../commands/field.ts'
 import type { Output } from '../commands/result.ts'
 import type { Page } from './layout.ts'
-import type { UploadedFile } from './view.ts'
+import type { UploadedFile } from './uploads.ts'
 
 /** A change that an operator has requested: its preview, or with `confirmed` the change itself. */
 export type RequestedChange = {
@@ -22,8 +22,7 @@ export type RequestedChange = {
 type Started = RequestedChange & { startedAt: Date }
 
 /** A requested change that runs or has ended. `progress` is what the operator sees while it runs. */
-export type Work = RequestedChange & {
-  startedAt: Date
+export type Work = Started & {
   progress: string
   end?: { output: Output } | { error: unknown }
   done: Promise<void>

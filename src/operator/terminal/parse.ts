@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import * as z from 'zod'
 import { personName } from '../../platform/fields.ts'
 import { type Command, takesFile } from '../commands/command.ts'
 import { UsageError } from '../commands/errors.ts'
@@ -10,7 +11,7 @@ export type Arguments = { values: Values; by: string | undefined; format: Output
 
 const BY = optional(flag(personName, 'NAME', 'Operator for the audit', 'default: OPS_BY, otherwise the login name'))
 const CSV = toggle('Print CSV')
-const FOR = flag(personName, 'excel', 'Format the CSV for this program')
+const FOR = flag(z.literal('excel'), 'excel', 'Format the CSV for this program')
 const JSON_FLAG = toggle('Print JSON for scripts')
 
 /** Returns the flags of a command in the order of its help. */
