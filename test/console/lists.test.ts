@@ -131,6 +131,7 @@ describe('a page shows the same figures as its command', () => {
     ['statements list', () => ({})],
     ['reconcile resolutions', () => ({ mid })],
     ['reconcile payouts', () => ({ mid, ...AUGUST })],
+    ['reconcile open', () => ({ mid: unsettled })],
     ['reconcile fees', () => ({ mid, ...AUGUST })],
     ['reconcile journal', () => ({ mid, ...AUGUST })],
     ['reconcile statement', () => ({ mid, ...AUGUST })],

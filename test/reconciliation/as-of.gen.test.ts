@@ -2,7 +2,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { addDays } from '../../src/books/ledger/bank-days.ts'
 import { type JournalLine, journalOf } from '../../src/books/reconciliation/journal.ts'
 import { openDiscrepancies } from '../../src/books/reconciliation/open-discrepancies.ts'
+import { openItems } from '../../src/books/reconciliation/open-items.ts'
 import { enterResolution, WRITTEN_OFF_AS } from '../../src/books/reconciliation/resolutions.ts'
+import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
 import { statementOf } from '../../src/books/reconciliation/statement.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -11,6 +13,7 @@ import { isGenerated } from '../support/generated.ts'
 import { plantInTurns } from './planted-faults.ts'
 import { expectedReport, reportOf } from './planted-reports.ts'
 import type { Planted } from './plants.ts'
+import { readSince } from './read-since.ts'
 import { istMoment } from './rows.ts'
 import { storeStories } from './stored-story.ts'
 import { isKnownAt } from './story.ts'
@@ -121,6 +124,24 @@ describe.each(BETWEEN)('reports as of %s', (asOf) => {
       expect(listed.sort()).toEqual(open.map(({ kind, orderId, utr, amount }) => [kind, orderId, utr, amount]).sort())
     }
   })
+})
+
+it.each(BETWEEN)('the open items as of %s add up to the balance of each merchant', async (asOf) => {
+  const known = endOf(asOf)
+  const items = await readAll(openItems(db, { asOf, known, now: endOf(LAST) }))
+  const carried = await readSnapshot(db, known, async (snapshot) => {
+    const { sums } = await readSince(
+      snapshot,
+      [...planted, ...resolved].map(({ story }) => story.mid),
+      addDays(asOf, 1),
+    )
+    return sums
+  })
+  const sums = Object.fromEntries(Object.keys(carried).map((mid) => [mid, 0]))
+  for (const { mid, amount } of items) sums[mid] = (sums[mid] ?? 0) + amount
+  expect(sums).toEqual(carried)
+  // A remainder that no item explains is possible, and rare.
+  expect(items.filter(({ kind }) => kind === 'other').length).toBeLessThanOrEqual(items.length / 100)
 })
 
 describe('reports after an operator has resolved all discrepancies', () => {

@@ -6,10 +6,12 @@ import { broughtForward } from '../../src/books/reconciliation/brought-forward.t
 import { readClosedBase } from '../../src/books/reconciliation/closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from '../../src/books/reconciliation/merchant.ts'
 import { findOpen } from '../../src/books/reconciliation/open-discrepancies.ts'
+import { openItems } from '../../src/books/reconciliation/open-items.ts'
 import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
 import { addSums, carriedBy, noSums } from '../../src/books/reconciliation/sums.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { readAll } from '../support/findings.ts'
 import { runOps } from '../support/ops.ts'
 import { daysIn, randomStory } from './random-story.ts'
 import { istMoment } from './rows.ts'
@@ -74,6 +76,19 @@ async function check(db: Database, { mid }: Story, now: Date, offset: number): P
   })
 }
 
+/** Checks that the open items at the end of a day add up to the balance that was known then. */
+async function checkOpenItems(db: Database, { mid }: Story, asOf: string, now: Date): Promise<void> {
+  const known = istMoment(asOf, '23:59:59')
+  const items = await readAll(openItems(db, { asOf, known, now, mid }))
+  const balance = await readSnapshot(db, known, async (snapshot) =>
+    broughtForward(await readMerchant(snapshot, mid), addDays(asOf, 1)),
+  )
+  expect(
+    items.reduce((sum, { amount }) => sum + amount, 0),
+    `${mid}: open items as of ${asOf}`,
+  ).toBe(balance)
+}
+
 it(`the ledger of ${MERCHANTS} random merchants adds up in every month, and days and weeks list what the month lists`, {
   timeout: 900_000,
 }, async () => {
@@ -87,5 +102,10 @@ it(`the ledger of ${MERCHANTS} random merchants adds up in every month, and days
     vi.useRealTimers()
     expect({ code, stderr }).toMatchObject({ code: 0 })
   })
-  for (const [index, story] of stories.entries()) await check(db, story, istMoment(END, '23:00:00'), index)
+  const now = istMoment(END, '23:00:00')
+  for (const [index, story] of stories.entries()) {
+    await check(db, story, now, index)
+    const days = daysIn({ from: '2026-04-05', to: END })
+    for (const asOf of days.filter((_, day) => (day + index) % 9 === 0)) await checkOpenItems(db, story, asOf, now)
+  }
 })

@@ -12,29 +12,37 @@ import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { readForms } from './payout-forms.ts'
 
 /**
- * Returns the bank's debt to the merchant before `day`, in paise. The debt is the sum of all earlier movements, minus
- * discrepancies that a resolved exception explains, because no movement records these discrepancies. With `closed`,
- * continues from the closed month instead of reading all earlier movements.
+ * Returns the bank's debt to the merchant before `day`, in paise. With `closed`, continues from the closed month instead
+ * of reading all earlier movements.
  */
-export async function broughtForward(merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> {
+export const broughtForward = async (merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> =>
+  (await balanceBefore(merchant, day, closed)).sum
+
+/**
+ * Returns `broughtForward` as `sum`. The sum of all earlier movements is reduced by discrepancies that a resolved exception
+ * explains, because no movement records these discrepancies; `explained` has their sum of each UTR.
+ */
+export async function balanceBefore(merchant: MerchantSnapshot, day: string, closed: ClosedBase | undefined) {
   const { client, mid, known } = merchant
   const base = closed !== undefined && closed.to < day ? closed : undefined
   const begin = base && startOfDay(addDays(base.to, 1))
   const [moved] = await SUM(client, { mid, known, begin, end: startOfDay(day) })
   const sum = addPaise(moved?.sum ?? 0, toSafeInteger(base?.sums.get(mid) ?? '0'))
-  const explained = explainedUtrs(merchant)
-  if (explained.length === 0) return sum
+  const explained = new Map<string, Paise>()
+  const utrs = explainedUtrs(merchant)
+  if (utrs.length === 0) return { sum, explained }
   const { resolve } = resolverOf(
     mid,
     await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }),
   )
   const forms = await readForms(merchant, refundedFailures(merchant))
-  let accounted = 0
-  for await (const items of itemsOf(merchant, explained)) {
-    for (const one of resolve(judgeExplained(merchant, forms, items)))
-      if (one.resolution !== null && one.day < day) accounted = addPaise(accounted, one.owed)
+  for await (const items of itemsOf(merchant, utrs)) {
+    for (const one of resolve(judgeExplained(merchant, forms, items))) {
+      const utr = one.utr ?? ''
+      if (one.resolution !== null && one.day < day) explained.set(utr, addPaise(explained.get(utr) ?? 0, one.owed))
+    }
   }
-  return sum - accounted
+  return { sum: [...explained.values()].reduce((left, owed) => left - owed, sum), explained }
 }
 
 /** Returns the payouts of payments that failed after their success and were refunded, whose forms place the refunds. */

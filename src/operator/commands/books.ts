@@ -1,10 +1,13 @@
 import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { type JournalLine, journalOf } from '../../books/reconciliation/journal.ts'
+import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
+import { type OpenItem, openItems } from '../../books/reconciliation/open-items.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
+import { toIstDay } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
 import { type InputOf, optional, toggle } from './field.ts'
-import { ANY_PERIOD, bothDaysOf, daysOf, MID, PERIOD } from './fields.ts'
+import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, knownAt, MID, PERIOD } from './fields.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openOnly, payoutList } from './payout-list.ts'
@@ -36,6 +39,23 @@ export const listPayouts = read('reconcile payouts', 'List payouts and whether t
 
 export const bookCommands = [
   listPayouts,
+
+  read('reconcile open', 'List the open items that make up the balance', {
+    title: 'Open items',
+    note: 'The amounts add up to carriedForward of ops reconcile. settledOn is the day on which the item was settled later.',
+    fields: { asOf: AS_OF, mid: optional(MID) },
+    csv: true,
+    async run({ asOf, mid }, { db, now }) {
+      await requireMerchant(db, mid)
+      const day = asOf ?? toIstDay(now)
+      const { rows, failure } = collectErrors(openItems(db, { asOf: day, known: knownAt(asOf, now), now, mid }))
+      const columns = 'mid, day, kind, utr, orderId, merchantOrderId, acquirer, differenceId, Σamount, settledOn'
+      const views = withErrors<WithMerchantOrderId<OpenItem>, typeof columns>('kind', {
+        changes: ({ differenceId }) => (differenceId === null ? [] : [{ difference: differenceId }]),
+      })
+      return { data: summed('openItems', columns, rows, views), failure }
+    },
+  }),
 
   read('reconcile fees', 'List settlement lines with excess fees', {
     title: 'Fees',

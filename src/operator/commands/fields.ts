@@ -16,7 +16,7 @@ import {
   text,
 } from '../../platform/fields.ts'
 import { toDecimalText } from '../../platform/money.ts'
-import { dayText, momentText } from '../../platform/time.ts'
+import { dayText, momentText, nextDay, startOfDay } from '../../platform/time.ts'
 import { flag, oneOf, optional, toggle } from './field.ts'
 import { Money } from './result.ts'
 
@@ -99,6 +99,7 @@ const month = matching(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026
 export const DAY = { ...flag(dayText, 'DAY', 'Day', 'IST'), example: '2026-01-26' }
 export const FROM = { ...DAY, label: 'First day', example: '2026-11-01' }
 export const TO = { ...DAY, label: 'Last day', hint: 'included', example: '2026-11-30' }
+export const AS_OF = optional({ ...DAY, label: 'As of', hint: 'ignores everything recorded after this day (IST)' })
 export const MONTH = { ...flag(month, 'YYYY-MM', 'Month', 'IST'), example: '2026-11' }
 
 /** Accepts a time in IST without seconds, too. */
@@ -124,3 +125,9 @@ export const daysOf = ({ from, to, month }: GivenDays) => (month === undefined ?
 
 /** Returns the first and last day of PERIOD. */
 export const bothDaysOf = (period: GivenDays) => daysOf(period) as Days
+
+/** Returns the end of the day AS_OF; `now` without it, or if it has not ended. A report ignores everything recorded later. */
+export function knownAt(asOf: string | undefined, now: Date): Date {
+  const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
+  return end < now ? end : now
+}

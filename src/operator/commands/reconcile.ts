@@ -15,7 +15,21 @@ import { timeOfChange } from './barrier.ts'
 import { change, read } from './command.ts'
 import { CommandError, existing } from './errors.ts'
 import { flag, oneOf, optional } from './field.ts'
-import { ANY_PERIOD, bothDaysOf, DAY, daysOf, FROM, inOrder, MID, MONTH, PAYOUT, PID, REASON, TO } from './fields.ts'
+import {
+  ANY_PERIOD,
+  AS_OF,
+  bothDaysOf,
+  daysOf,
+  FROM,
+  inOrder,
+  knownAt,
+  MID,
+  MONTH,
+  PAYOUT,
+  PID,
+  REASON,
+  TO,
+} from './fields.ts'
 import { collectErrors, errorsLine } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openPayouts } from './payout-list.ts'
@@ -35,15 +49,16 @@ const RESOLUTIONS =
 
 const AS = WRITTEN_OFF_AS.join(', ')
 const WRITTEN_OFF = z.enum(WRITTEN_OFF_AS, errorText(`must be ${AS}`))
-const asOf = optional({ ...DAY, label: 'As of', hint: 'ignores everything recorded after this day (IST)' })
 
 export const reconciliation = read('reconcile', 'Reconcile payments with settlements', {
   title: 'Reconciliation',
   fields: {
-    of: oneOf([{ from: FROM, to: TO, asOf }, { month: MONTH, asOf }, { payout: PAYOUT }], ({ from, to }) =>
-      from && to && from <= to && countDays(from, to) > LONGEST_DAYS
-        ? `the period must be at most ${LONGEST_DAYS} days`
-        : inOrder({ from, to }),
+    of: oneOf(
+      [{ from: FROM, to: TO, asOf: AS_OF }, { month: MONTH, asOf: AS_OF }, { payout: PAYOUT }],
+      ({ from, to }) =>
+        from && to && from <= to && countDays(from, to) > LONGEST_DAYS
+          ? `the period must be at most ${LONGEST_DAYS} days`
+          : inOrder({ from, to }),
     ),
     merchants: oneOf([{}, { mid: MID }, { pid: PID }]),
   },
@@ -131,12 +146,6 @@ export const reconcileCommands = [
     },
   }),
 ]
-
-/** Returns the end of the day `asOf`. The report ignores everything recorded later. */
-function knownAt(asOf: string | undefined, now: Date): Date {
-  const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
-  return end < now ? end : now
-}
 
 function payoutData({ rows, payments, rests }: Payout, payout: string): RecordData {
   const total = sumOf(rows, rests)
