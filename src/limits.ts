@@ -340,6 +340,8 @@ export const LIMITS = {
     confirmationMs: 15 * 60_000,
     /** Connections for sign-in and the counts of the navigation, apart from those of pages. */
     signIn: { size: 2, queryTimeoutMs: 2_000 },
+    /** Connections for pages and downloads, apart from those of changes. PostgreSQL limits their statements by the role. */
+    reads: { size: 9, queryTimeoutMs: 0 },
     /** Time for which a page waits for the end of an import or a close, before it shows the progress. */
     workMs: 1_000,
     /** Cache for the counts of open items in the navigation. */

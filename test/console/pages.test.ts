@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import pg from 'pg'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { inTransaction } from '../../src/platform/db/pool.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createTestConsole, newOperatorKey, type TestConsole } from '../support/console.ts'
@@ -230,7 +231,8 @@ describe('pages', () => {
     const headers = { authorization: basic(reader) }
     const load = (signal?: AbortSignal) =>
       fetch(`http://127.0.0.1:${port}/refunds-list`, { headers, signal: signal ?? null })
-    const query = vi.spyOn(site.db, 'query')
+    const query = vi.spyOn(pg.Client.prototype, 'query')
+    onTestFinished(() => query.mockRestore())
     const runs = () =>
       query.mock.calls.filter(([sql]) => /from current_refunds r[\s\S]*order by/.test(String(sql))).length
     const other = await newOperatorKey(service.db, ['read'], { operator: 'meera' })

@@ -28,9 +28,8 @@ export type UnknownOrder = MoneyException & { isPaidOut: boolean; receivedAt: Da
 export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
- * Yields the results of `read` from one snapshot. Disables time limits, because reading may take longer than the
- * operator's limits allow, for instance while a person pages through the output. Disables parallel workers, so that
- * other processors stay free for payments.
+ * Yields the results of `read` from one snapshot. Disables the limit for idle transactions, because a person may page
+ * through the output. Disables parallel workers, so that other processors stay free for payments.
  */
 export async function* inSnapshot<T>(
   db: Database,
@@ -44,7 +43,6 @@ export async function* inSnapshot<T>(
       set local jit = off;
       set local work_mem = '64MB';
       set local max_parallel_workers_per_gather = 0;
-      set local statement_timeout = 0;
       set local idle_in_transaction_session_timeout = 0;
       ${SAVEPOINT}`)
     yield* read(await snapshotOf(client, known))

@@ -1,5 +1,5 @@
 import { isForbiddenToRole } from '../../platform/db/grants.ts'
-import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
+import { hasState, isOutage, QUERY_CANCELED, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
 
 /**
  * The error for a valid command that cannot be carried out (exit code 1). `message` is one line for the operator, and
@@ -35,5 +35,7 @@ export function explain(error: unknown): string {
   const [line] = (message || code || 'unknown error').split('\n')
   if (isForbiddenToRole(error))
     return `${line}: run ops migrate, which grants the console its rights. For all other commands, connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …`
+  if (hasState(error, QUERY_CANCELED))
+    return `${line}: choose fewer days or one merchant, or run the command on the command line`
   return isOutage(error) ? `database unavailable: ${line}` : String(line)
 }

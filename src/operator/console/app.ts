@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { PassThrough, Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -11,8 +12,8 @@ import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import type { Limits } from '../../limits.ts'
 import { COLOURS } from '../../platform/colours.ts'
 import { cached } from '../../platform/db/cached.ts'
-import { isOutage } from '../../platform/db/outage.ts'
-import { createPool } from '../../platform/db/pool.ts'
+import { hasState, isOutage, QUERY_CANCELED } from '../../platform/db/outage.ts'
+import { createPool, forReader } from '../../platform/db/pool.ts'
 import { REPEATED } from '../../platform/fields.ts'
 import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
@@ -36,7 +37,16 @@ import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
 import { createUploads, SENT_TWICE } from './uploads.ts'
-import { commandsOf, type OperatorView, type PageFields, pageName, type Run, toFields, valuesOf } from './view.ts'
+import {
+  commandsOf,
+  groupOf,
+  type OperatorView,
+  type PageFields,
+  pageName,
+  type Run,
+  toFields,
+  valuesOf,
+} from './view.ts'
 import { createWork, endedPage, progressPage, type RequestedChange, type Work } from './work.ts'
 
 declare module 'fastify' {
@@ -78,20 +88,23 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const results = new LRUCache<string, Html>({ ttl: confirmationMs, ttlAutopurge: true })
   const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
   const serializeByKey = createSerializer()
-  const runAs = async (person: string, command: Command, values: Values, run?: Run) => {
+  const reads = poolOf(context, limits.console.reads)
+  const runAs = async (person: string, command: Command, values: Values, run?: Run, db = context.db) => {
     const prepared = command.prepare(values)
     const file = run?.file && (await uploads.open(person, run.file.sha256))
     const auditId = run && !run.isPreview ? run.auditId : randomUUID()
-    const given = { ...context, ...unattended(file, run?.onProgress), now: now(), person, auditId }
+    const given = { ...context, db, ...unattended(file, run?.onProgress), now: now(), person, auditId }
     const output = run?.isPreview ? prepared.preview(given) : prepared.run(given, run?.confirmed)
     return output.finally(() => file?.stream.destroy())
   }
   // Every open page of today reloads itself, so all operators share one run of the command.
   const runStartPage = cached(
-    (...switches) => runAs('console', showToday, Object.fromEntries(switches.map((flag) => [flag, true]))),
+    (...switches) =>
+      runAs('console', showToday, Object.fromEntries(switches.map((flag) => [flag, true])), undefined, reads),
     limits.today.page,
   )
   const app = createOperatorApp(limits, requestMs)
+  app.addHook('onClose', () => reads.end())
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
   const { bytes: fieldSize, fields } = limits.body
@@ -208,16 +221,18 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   }
 
   /**
-   * Serializes an operator's requests for one page, so that a slow page that is reloaded leaves database connections to
-   * other operators. Drops a waiting request that the browser has cancelled.
+   * Serializes an operator's requests for the pages of one group, so that several slow pages of one operator leave database
+   * connections and processors to other operators. Drops a waiting request that the browser has cancelled.
    */
   function inTurn(handle: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) {
     return (request: FastifyRequest, reply: FastifyReply) => {
-      const { view, method, url, socket } = request
+      const { view, method, url, socket, params } = request
       const check = () => {
         if (socket.destroyed) throw rejected(499, 'The browser has cancelled the request.')
       }
-      const key = `${view?.operator.operator} ${method} ${url.split('?')[0]}`
+      const command = offered.get((params as { page?: string }).page ?? '')
+      const [group] = view && command ? groupOf(view, command) : [url.split('?')[0]]
+      const key = `${view?.operator.operator} ${method} ${group}`
       return serializeByKey(key, { check, claim: check }, () => handle(request, reply))
     }
   }
@@ -226,10 +241,13 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const isAllowed = ({ title, changes }: Command) =>
       title !== '' && operator.rights.includes(changes ? 'act' : 'read')
     const allowed = Object.entries(groups).map(([title, group]) => [title, group.filter(isAllowed)])
+    const { db, leave } = forReader(reads)
     const run: OperatorView['run'] = (command, values, given) =>
-      command === showToday ? runStartPage(...Object.keys(values)) : runAs(operator.operator, command, values, given)
-    const { namesOf } = createMerchants(context.db)
-    const choicesOf = async ({ choices }: Field) => (await choices?.(context.db))?.slice(0, rows) ?? []
+      command === showToday
+        ? runStartPage(...Object.keys(values))
+        : runAs(operator.operator, command, values, given, command.changes ? context.db : db)
+    const { namesOf } = createMerchants(db)
+    const choicesOf = async ({ choices }: Field) => (await choices?.(db))?.slice(0, rows) ?? []
     return {
       operator,
       groups: Object.fromEntries(allowed),
@@ -239,7 +257,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       now: now(),
       namesOf,
       choicesOf,
-      run,
+      ...{ run, leave },
     }
   }
 
@@ -257,7 +275,7 @@ function send(reply: FastifyReply, page: Page, view: OperatorView | undefined, c
   return reply.code(status).send(pageOf(page, view, command))
 }
 
-/** Sends all rows of a command as CSV for spreadsheets. */
+/** Sends all rows of a command as CSV, and returns once the browser has received them or has left. */
 async function sendCsv(command: Command, fields: PageFields, view: OperatorView, reply: FastifyReply) {
   const output = await view.run(command, valuesOf(command, fields))
   const stdout = new PassThrough()
@@ -270,7 +288,15 @@ async function sendCsv(command: Command, fields: PageFields, view: OperatorView,
     (error) => stdout.destroy(error),
   )
   const disposition = `attachment; filename="${pageName(command)}.csv"`
-  return reply.type('text/csv; charset=utf-8').header('content-disposition', disposition).send(stdout)
+  reply.type('text/csv; charset=utf-8').header('content-disposition', disposition).send(stdout)
+  await finished(stdout).catch(() => undefined)
+  return reply
+}
+
+/** Creates connections of the console's role. */
+const poolOf = ({ config }: Dependencies['context'], limits: { size: number; queryTimeoutMs: number }) => {
+  const { databaseMigrateUrl: url, preparedStatements } = config
+  return createPool({ url, log: { warn: () => undefined }, preparedStatements, ...limits })
 }
 
 type ViewOf = (operator: OperatorKey, here: string) => OperatorView
@@ -278,9 +304,8 @@ type ViewOf = (operator: OperatorKey, here: string) => OperatorView
 /** Adds the checks of every request: its host, the operator's key, and that a POST comes from a page of the console. */
 async function protect(app: FastifyInstance, { context, now, limits }: Dependencies, viewOf: ViewOf) {
   const { config, note } = context
-  const { databaseMigrateUrl: url, preparedStatements } = config
   // Connections of its own, so that slow pages of some operators do not keep others from signing in.
-  const db = createPool({ url, log: { warn: () => undefined }, preparedStatements, ...limits.console.signIn })
+  const db = poolOf(context, limits.console.signIn)
   app.addHook('onClose', () => db.end())
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
@@ -295,13 +320,16 @@ async function protect(app: FastifyInstance, { context, now, limits }: Dependenc
   app.decorateRequest('view', undefined)
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error instanceof CommandError ? 400 : isOutage(error) ? 503 : (error.statusCode ?? 500)
-    if (status >= 500) note(`${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
+    if (status >= 500 && !request.socket.destroyed)
+      note(`${request.method} ${request.routeOptions.url} failed: ${explain(error)}`)
     if (error instanceof Failure) reply.headers(error.headers)
     // A page of an error is not the file that a failed download would have been.
     reply.removeHeader('content-disposition')
     const text = request.view === undefined ? (UNSIGNED[status] ?? UNAVAILABLE) : explain(error)
     const body = errorText([text, ...(error instanceof CommandError ? error.details : [])], request.view)
-    const refreshSeconds = status === 503 && request.method === 'GET' ? limits.today.refreshSeconds : undefined
+    // A page that took too long would take as long again.
+    const isRepeated = status === 503 && request.method === 'GET' && !hasState(error, QUERY_CANCELED)
+    const refreshSeconds = isRepeated ? limits.today.refreshSeconds : undefined
     const page = { title: 'The request failed', status, refreshSeconds, body }
     return send(reply.headers(HEADERS), page, request.view)
   })
@@ -319,7 +347,8 @@ async function protect(app: FastifyInstance, { context, now, limits }: Dependenc
       request.view = viewOf(key, request.url.slice(1) || pageName(showToday))
     },
   })
-  app.addHook('onRequest', async ({ method, headers, view }) => {
+  app.addHook('onRequest', async ({ method, headers, view }, reply) => {
+    if (view !== undefined) reply.raw.once('close', view.leave)
     if (view !== undefined) view.open = await countOpen().catch(() => new Map())
     if (method === 'POST' && !isSameOrigin(headers)) throw rejected(403, OTHER_ORIGIN)
   })

@@ -23,6 +23,8 @@ export type OperatorView = {
   choicesOf: (field: Field) => Promise<readonly { value: string; text?: string }[]>
   /** Runs a command in the operator's name. Throws a UsageError for invalid values, before anything is run. */
   run: (command: Command, values: Values, run?: Run) => Promise<Output>
+  /** Ends the queries of this view's pages. Changes continue. */
+  leave: () => void
 }
 
 /**

@@ -36,6 +36,13 @@ begin
   -- use up the coordinator's connections while a cluster node does not respond.
   alter role upi_service set client_connection_check_interval = '1s';
 
+  -- The same for a page that an operator has closed.
+  alter role upi_console set client_connection_check_interval = '1s';
+  -- A report takes longer than a request of the service may, but a page of the console must end. Imports raise the limit for
+  -- themselves.
+  alter role upi_owner set statement_timeout = 0;
+  alter role upi_console set statement_timeout = '120s';
+
   -- PostgreSQL compiles a statement whose estimated cost is high, which takes up to 0.7 s, longer than most statements of the
   -- service and of `ops`.
   alter role upi_service set jit = off;

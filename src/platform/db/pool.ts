@@ -125,6 +125,35 @@ const isSilence = (error: unknown): error is Error => error instanceof Error && 
 const connectionOf = (client: pg.PoolClient) =>
   (client as unknown as { connection: EventEmitter & { stream: Socket } }).connection
 
+/**
+ * Returns the pool for one reader. `leave` closes the connections that the reader uses, and opens no more: PostgreSQL then
+ * cancels their statements within the `client_connection_check_interval`, also behind PgBouncer.
+ */
+export function forReader(pool: Database): { db: Database; leave: () => void } {
+  const used = new Set<pg.PoolClient>()
+  let hasLeft = false
+  const connect = async () => {
+    const client = await pool.connect()
+    const { release } = client
+    client.release = (error) => {
+      used.delete(client)
+      release(error)
+    }
+    used.add(client)
+    if (hasLeft) leave()
+    return client
+  }
+  const query = async (...args: [string, unknown[]]) => {
+    const client = await connect()
+    return client.query(...args).finally(() => client.release())
+  }
+  function leave() {
+    hasLeft = true
+    for (const client of used) connectionOf(client).stream.destroy(new Error('the reader has left'))
+  }
+  return { db: Object.create(pool, { connect: { value: connect }, query: { value: query } }), leave }
+}
+
 export type Ending<T> = {
   /**
    * Called in the tick in which `commit` is sent. Throws, to roll back, if the caller has already received a response.
