@@ -49,8 +49,9 @@ function pickBy(choices: readonly number[]): Pick {
 }
 
 it('every change that the console offers has generated histories', () => {
-  // A month is closed once for all merchants: close.test.ts changes it between form and confirmation.
-  const generated = OFFERED.filter(({ name }) => name !== 'reconcile close')
+  // A month is closed once for all merchants: close.test.ts changes it between form and confirmation. What a daily transaction
+  // report has counted is not compared: preview-reports.gen.test.ts compares it with the import.
+  const generated = OFFERED.filter(({ name }) => name !== 'reconcile close' && name !== 'payments import')
   expect(Object.keys(GENERATORS).sort()).toEqual(generated.map(({ name }) => name).sort())
 })
 

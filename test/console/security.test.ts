@@ -73,6 +73,10 @@ const CHANGES: Record<string, () => Promise<Fields>> = {
   'payments confirm': async () => ({
     ...{ 'order-id': await createOrder(service, merchant), utr: newUtr(), amount: '200' },
   }),
+  async 'payments import'() {
+    const paid = [await createOrder(service, merchant), 'SUCCESS', newUtr(), '200.00', new Date().toISOString()]
+    return { file: new File([`order_id,status,utr,amount,paid_at\n${paid.join()}\n`], 'day.csv') }
+  },
   'payments enquire': async () => ({ 'order-id': await createOrder(service, await newCashfreeMerchant(service)) }),
   async 'payments resolve'() {
     await reportPayment(service, orderId, { UTR: newUtr() })

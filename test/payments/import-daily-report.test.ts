@@ -7,6 +7,7 @@ import { MOMENT_RULE } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
+import { storedRows } from '../support/stored-rows.ts'
 
 const HEADER = 'order_id,status,utr,amount,paid_at'
 const PAID_AT = '2026-03-31T23:59:59+05:30'
@@ -50,11 +51,20 @@ type Fields = { orderId: string; status?: string; utr?: string; amount?: string;
 const line = ({ orderId, status = 'SUCCESS', utr = newUtr(), amount = '200.00', paidAt = PAID_AT }: Fields) =>
   [orderId, status, utr, amount, paidAt].join(',')
 
-const load = (lines: string[], header = HEADER, progress = {}) =>
-  importDailyReport(service.db, Readable.from([Buffer.from(`${[header, ...lines].join('\n')}\n`)]), {
-    now: service.clock.now,
-    ...progress,
-  })
+/** Imports a file after a dry run, which stores nothing and returns the same counts. */
+async function load(lines: string[], header = HEADER, progress = {}) {
+  const run = (more: object) =>
+    importDailyReport(service.db, Readable.from([Buffer.from(`${[header, ...lines].join('\n')}\n`)]), {
+      now: service.clock.now,
+      ...more,
+    })
+  const before = await storedRows(service.db)
+  const judged = await run({ isDry: true })
+  expect(await storedRows(service.db)).toEqual(before)
+  const imported = await run(progress)
+  expect(judged).toEqual(imported)
+  return imported
+}
 
 const importBy = (lines: string[], ...args: string[]) =>
   runOps(service.databaseUrl, ['payments', 'import', '-', ...args], [HEADER, ...lines, ''].join('\n'))

@@ -9,6 +9,7 @@ import { counted } from '../../platform/money.ts'
 import { dailyReport } from './daily-report-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
 import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
+import { createPreview } from './preview-reports.ts'
 import { createReports, type Recorded, type Reporting, type Reports } from './reports.ts'
 
 /** Number of lines that one query reads from the temporary table. */
@@ -34,7 +35,7 @@ export type DailyReportResult = {
 export async function importDailyReport(
   db: Database,
   csv: Readable,
-  { acquirer, layout, person, now, barrier, onChecked, onRecorded, onWarning }: Importing,
+  { acquirer, layout, person, now, barrier, isDry, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DailyReportResult> {
   const client = await db.connect()
   try {
@@ -52,13 +53,19 @@ export async function importDailyReport(
       },
     }
     let impossible = 0
-    const reports = createReports(db, { onImpossibleTime: () => (impossible += 1) })
+    const source = 'day file' as const
+    const onImpossibleTime = () => (impossible += 1)
+    const preview = createPreview(client, { source, now, onImpossibleTime })
+    const reports = createReports(db, { onImpossibleTime })
+    const record = (all: readonly Line[]) =>
+      isDry ? inOrder(all, preview) : recordLines(reports, all, { source, person, now, barrier })
+    if (isDry) await client.query('set default_transaction_read_only = on')
     const nextLines = (after: number) => readLines(client, acquirer, after)
     let lines = await nextLines(0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
       const newLines = await withoutRecorded(client, acquirer, lines)
       result.unchanged += lines.length - newLines.length
-      for (const one of await recordLines(reports, newLines, { source: 'day file', person, now, barrier })) {
+      for (const one of await record(newLines)) {
         if ('exception' in one) result.exceptions[one.exception] += 1
         else result[one.changed ? 'recorded' : 'unchanged'] += 1
         if ('late' in one && one.late) result.exceptions['late payment'] += 1
@@ -85,12 +92,13 @@ type OnProgress = ((lines: number) => void) | undefined
 /**
  * `acquirer` is the acquirer account of the file; undefined if no account exists, which accepts every order. `layout`
  * describes the acquirer's own format. `person` is the operator who imports the file. `barrier` runs in the transaction
- * of each line.
+ * of each line. With `isDry`, each line is judged without locks, and nothing is stored.
  */
 type Importing = Pick<Reporting, 'now' | 'barrier'> & {
   acquirer?: string | undefined
   layout?: Layout | undefined
   person?: string | undefined
+  isDry?: boolean | undefined
   onChecked?: OnProgress
   onRecorded?: OnProgress
   onWarning?: OnWarning
@@ -261,6 +269,13 @@ async function recordLines(reports: Reports, lines: readonly Line[], reporting: 
   await Promise.all(Array.from({ length: LINES_PER_BATCH }, () => recordAll(alone)))
   await recordAll(lines.filter((line) => !isAlone(line)))
   return recorded
+}
+
+/** Returns the results of `judge` for these lines, one after the other. */
+async function inOrder(lines: readonly Line[], judge: (line: Line) => Promise<Recorded>): Promise<Recorded[]> {
+  const judged: Recorded[] = []
+  for (const line of lines) judged.push(await judge(line))
+  return judged
 }
 
 function countOf<T>(values: readonly T[]): Map<T, number> {

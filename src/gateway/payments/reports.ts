@@ -297,23 +297,45 @@ async function lockIntent(
   return rows[0]
 }
 
-const LOCK_INTENT = prepared(
-  `select ${STORED_INTENT}
-     from payment_intents i
-     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-    where i.mid = $1 and i.order_id = $2 and ${isReportedBy('$3', '$4')}
-      for no key update of i`,
-)
+/** Returns what `lockIntent` does, without the lock. */
+export async function findIntent(
+  db: Queryable,
+  mid: string,
+  { orderId, acquirer }: PaymentReport,
+): Promise<StoredIntent | undefined> {
+  const { rows } = await db.query<StoredIntent>(FIND_INTENT(mid, orderId, acquirer?.name, acquirer?.id))
+  return rows[0]
+}
 
-async function findFacts(
+const INTENT = `
+  select ${STORED_INTENT}
+    from payment_intents i
+    left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+   where i.mid = $1 and i.order_id = $2 and ${isReportedBy('$3', '$4')}`
+
+const FIND_INTENT = prepared(INTENT)
+const LOCK_INTENT = prepared(`${INTENT} for no key update of i`)
+
+/** What earlier reports would have stored or changed. */
+export type EarlierReports = {
+  /** Payments of an order, and payments of its merchant with a UTR or bank reference. */
+  paymentsOf: (order: { mid: string; orderId: string }, utr: string | undefined) => readonly FoundPayment[]
+  /** Failed attempts of an order, each with its status. */
+  attemptsOf: (orderId: string) => readonly string[]
+}
+
+export async function findFacts(
   db: Queryable,
   { mid, orderId, utr: paidBy, failureReported }: StoredIntent,
   { report: { status, utr, names }, attempt }: { report: PaymentReport; attempt: string },
   attemptsOfOrder: number,
+  earlier?: EarlierReports,
 ) {
   if (status === 'SUCCESS') {
     const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
-    const found = rows.filter((row): row is FoundPayment => row.utr !== null)
+    const stored = rows.filter((row): row is FoundPayment => row.utr !== null)
+    const all = [...stored, ...(earlier?.paymentsOf({ mid, orderId }, utr) ?? [])]
+    const found = [...new Map(all.map((payment) => [payment.utr, payment])).values()]
     const ofAnother = found.filter((payment) => payment.orderId !== orderId)
     return {
       payments: found.filter((payment) => payment.orderId === orderId),
@@ -321,16 +343,18 @@ async function findFacts(
       isOfAnotherOrder: ofAnother.some(({ id }) => names === undefined || id === names.id),
       attemptKnown: false,
       attemptsFull: false,
-      failureReported: failureReported || rows.length > found.length,
+      failureReported: failureReported || rows.length > stored.length,
     }
   }
   const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
   const { known = false, stored = 0 } = rows[0] ?? {}
   const none = { payments: [], isReferenceUsed: false, isOfAnotherOrder: false, failureReported }
-  return { ...none, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder }
+  const before = earlier?.attemptsOf(orderId) ?? []
+  const attemptKnown = known || before.includes(`${status} ${attempt}`)
+  return { ...none, attemptKnown, attemptsFull: stored + before.length >= attemptsOfOrder }
 }
 
-type FoundPayment = StoredPayment & { orderId: string }
+export type FoundPayment = StoredPayment & { orderId: string }
 /** The row which indicates that the event payment.expired is stored. */
 type IsEnd = { utr: null }
 
@@ -377,14 +401,19 @@ async function storePayment(
 ): Promise<string | undefined> {
   const insert = kind === 'second' ? TAKE_UTR : PAY
   // Another order may store the same reference concurrently, so the primary key decides which order gets the reference.
-  for (const utr of [isReferenceUsed ? undefined : reference, names && utrOfId(names.id)]) {
-    if (utr === undefined) continue
+  for (const utr of utrsFor({ utr: reference, names }, { isReferenceUsed })) {
     const bankReference = reference === utr ? undefined : reference
     const payment = [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId, bankReference]
     if (await returnsRow(db, insert(...payment, source, person, note))) return utr
   }
   return undefined
 }
+
+/** Returns the UTRs under which a payment may be stored: its bank reference if no other payment has it, and the acquirer's id. */
+export const utrsFor = (
+  { utr, names }: Pick<PaymentReport, 'utr' | 'names'>,
+  { isReferenceUsed }: Pick<FoundIntent, 'isReferenceUsed'>,
+): string[] => [isReferenceUsed ? [] : (utr ?? []), names ? utrOfId(names.id) : []].flat()
 
 /** Whether the payment is stored as `stored` because another payment has the reported reference. */
 const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
@@ -393,13 +422,10 @@ const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !==
 async function learn(
   db: Queryable,
   stored: StoredPayment & PaymentKey,
-  { utr, names }: PaymentReport,
+  report: PaymentReport,
   now: Date,
 ): Promise<void> {
-  const id = stored.id === null ? names?.id : undefined
-  const txnId = stored.txnId === null ? names?.txnId : undefined
-  const isStoredById = stored.utr === utrOfId(stored.id ?? id ?? '')
-  const reference = isStoredById && stored.bankReference === null && utr !== stored.utr ? utr : undefined
+  const { id, txnId, reference } = learnedFrom(report, stored)
   if ([id, txnId, reference].every((fact) => fact === undefined)) return
   await db.query(
     `update payments
@@ -409,6 +435,15 @@ async function learn(
       where mid = $1 and utr = $2`,
     [stored.mid, stored.utr, id, txnId, reference, reference && now, now],
   )
+}
+
+/** Returns the facts of a report that the stored payment does not have. */
+export function learnedFrom({ utr, names }: PaymentReport, stored: StoredPayment) {
+  const id = stored.id === null ? names?.id : undefined
+  const txnId = stored.txnId === null ? names?.txnId : undefined
+  const isStoredById = stored.utr === utrOfId(stored.id ?? id ?? '')
+  const reference = isStoredById && stored.bankReference === null && utr !== stored.utr ? utr : undefined
+  return { id, txnId, reference }
 }
 
 /** SQL that yields a row unless another order has the UTR. */
@@ -471,7 +506,7 @@ const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, a
 })
 
 /** Identifies a failed attempt within its order by the reported UTR and time, so that a repeat is recognized. */
-function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
+export function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 

@@ -21,16 +21,16 @@ export const listAudit = read('audit', 'List the changes that operators made', {
       empty: 'No changes in this period.',
       cells: (entry) => ({
         ...entry,
-        arguments: formatValue(entry.arguments),
+        arguments: formatValues(entry.arguments),
         outcome: entry.outcome ?? 'unknown: still running, killed or interrupted',
-        detail: entry.detail && groupRupees(formatValue(entry.detail)),
+        detail: entry.detail && groupRupees(formatValues(entry.detail)),
       }),
     })
   },
 })
 
 /** Formats fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
-function formatValue(values: Readonly<Record<string, unknown>>): string {
+export function formatValues(values: Readonly<Record<string, unknown>>): string {
   return Object.entries(values)
     .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))
     .join(' ')

@@ -85,8 +85,11 @@ export type Command = {
   permits: (record: RecordFields) => boolean
   /** Whether the console offers the change before others. */
   isUsual: boolean
-  /** Whether the change may take minutes, so that the console shows its progress. */
-  isLong: boolean
+  /**
+   * Whether the change may take minutes, so that the console shows its progress. `in parts` means that a part of the change
+   * stays stored if the process ends, and that a repeat completes it.
+   */
+  isLong: boolean | 'in parts'
   /** Checks the values by flag. Throws a UsageError for invalid values. */
   prepare: (values: Values) => Prepared
 }

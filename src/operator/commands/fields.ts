@@ -3,6 +3,7 @@ import type { Days } from '../../books/ledger/bank-days.ts'
 import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
+import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createLayouts } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
@@ -91,7 +92,13 @@ const acquirerAccount = z
     return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
   }, ACCOUNT_RULE)
   .transform((typed) => typed.replace(/:default$/, ''))
-export const ACQUIRER_ACCOUNT = optional(flag(acquirerAccount, 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
+export const ACQUIRER_ACCOUNT = optional({
+  ...flag(acquirerAccount, 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS),
+  choices: async (db: Queryable) => {
+    const accounts = (await createAcquirerAccounts(db).list()).map(({ name }) => name)
+    return [...new Set([...ACQUIRER_NAMES, ...accounts])].map((value) => ({ value }))
+  },
+})
 export const ACQUIRER_FILTER = optional(flag(text(100), 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
 export const ANY_ACCOUNT = optional(flag(identifier, 'NAME', 'Acquirer account', 'default: that of the environment'))
 

@@ -4,7 +4,7 @@ import { AcquirerError } from '../../errors.ts'
 import { statusCheckRulesOf } from '../../gateway/acquirers/acquirers.ts'
 import { checkAtAcquirer, reachedAcquirer } from '../../gateway/acquirers/check-status.ts'
 import { countCustomers, eraseCustomers } from '../../gateway/payments/erase-customers.ts'
-import { importDailyReport } from '../../gateway/payments/import-daily-report.ts'
+import { type DailyReportResult, importDailyReport } from '../../gateway/payments/import-daily-report.ts'
 import { type Contradiction, possibleTime } from '../../gateway/payments/outcome.ts'
 import { createReports, type Recorded } from '../../gateway/payments/reports.ts'
 import { UNLIMITED } from '../../gateway/payments/status-check-times.ts'
@@ -118,22 +118,26 @@ export const paymentCommands = [
   }),
 
   changeInSteps('payments import', 'Import a daily transaction report', {
+    title: 'Import payments',
+    isLong: 'in parts',
     note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
-    fields: { file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
+    fields: { file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
     async run({ file, layout: layoutName, acquirer }, context) {
       const { db, person } = context
       if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0)
         throw new UsageError(WHOSE_REPORT)
       const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
       const warnings: string[] = []
+      const { isDry = false } = context.change
       const result = await readFile(file, context, (csv, progress) =>
         importDailyReport(db, csv, {
-          ...{ acquirer, layout, person, ...STORING },
+          ...{ acquirer, layout, person, isDry, ...STORING },
           onChecked: progress('line checked', 'lines checked'),
-          onRecorded: progress('line recorded', 'lines recorded'),
+          onRecorded: isDry ? progress('line judged', 'lines judged') : progress('line recorded', 'lines recorded'),
           onWarning: (text) => warnings.push(text),
         }),
       )
+      if (isDry) return previewOf(result, warnings)
       // After the lines, so that the bank references in this file match rows too.
       const { importId: settlementImport, matched } = await inTransaction(db, async (client) =>
         importMatches(client, { now: await lockedAt(client), person }),
@@ -183,6 +187,18 @@ export const paymentCommands = [
     },
   }),
 ]
+
+/** Returns what an import would do. Its counts are not compared when it is run, because other reports may arrive meanwhile. */
+function previewOf({ recorded, unchanged, exceptions }: DailyReportResult, warnings: readonly string[]) {
+  const counts = { recorded, unchanged, ...exceptions }
+  const message = `Dry run: nothing was stored. ${counted(recorded, 'payment')} would be recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}.`
+  return {
+    data: document({ recorded, unchanged, exceptions, warnings, dryRun: true }, message),
+    ...{ figures: counts, warnings: [...warnings, MEANWHILE] },
+  }
+}
+
+const MEANWHILE = 'Other reports of these payments may arrive meanwhile, so the import may count differently.'
 
 /** Reads the clock when a report is stored, because a payment may become late, or its day may end, during a command. */
 const STORING = { now: () => new Date(), barrier: timeOfChange }

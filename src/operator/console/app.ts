@@ -164,7 +164,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const view = request.view as OperatorView
     const id = String((request.query as PageFields).id ?? '')
     const found = work.find(view.operator.operator)
-    if (!found || (id !== '' && found.id !== id)) return send(reply, await endedPage(context.db, id), view)
+    if (!found || (id !== '' && found.id !== id)) return send(reply, await endedPage(context.db, id, commands), view)
     // Most work ends before an operator could read its progress.
     await Promise.race([found.done, sleep(limits.console.workMs, undefined, { ref: false })])
     return found.end ? finish(found, view, reply) : send(reply, progressPage(found, now()), view, found.command)

@@ -2,6 +2,7 @@ import { createAudit } from '../../platform/audit.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { html } from '../../platform/html.ts'
 import { toIstText } from '../../platform/time.ts'
+import { formatValues } from '../commands/audit.ts'
 import type { Command } from '../commands/command.ts'
 import type { Values } from '../commands/field.ts'
 import type { Output } from '../commands/result.ts'
@@ -74,17 +75,22 @@ export function progressPage({ command, progress, startedAt, confirmed }: Work, 
 }
 
 /** Returns the page of a change that this process does not know, such as after a restart, from the audit. */
-export async function endedPage(db: Queryable, id: string): Promise<Page> {
+export async function endedPage(db: Queryable, id: string, commands: readonly Command[]): Promise<Page> {
   const entry = /^[0-9a-f-]{36}$/.test(id) ? await createAudit(db).find(id) : undefined
-  const text = entry ? outcomeText(entry) : 'Nothing was stored: the check ended with the console. Open the form again.'
+  const command = commands.find(({ name }) => name === entry?.command)
+  const text = entry
+    ? outcomeText(entry, command?.isLong === 'in parts')
+    : 'Nothing was stored: the check ended with the console. Open the form again.'
   return { title: 'The change has ended', body: html`<section class="card" role="status"><p>${text}</p></section>\n` }
 }
 
 type Entry = NonNullable<Awaited<ReturnType<ReturnType<typeof createAudit>['find']>>>
 
-function outcomeText({ command, at, outcome, detail }: Entry): string {
+function outcomeText({ command, at, outcome, detail }: Entry, isInParts: boolean): string {
   const began = `ops ${command}, begun at ${toIstText(at)}`
-  if (outcome === 'done') return `${began}, is stored: ${JSON.stringify(detail)}`
+  if (outcome === 'done') return `${began}, is stored: ${formatValues(detail ?? {}) || 'no change'}`
   if (outcome === 'failed') return `${began}, failed, and nothing was stored: ${Object.values(detail ?? {}).join()}`
-  return `${began}, ended without a result: nothing was stored. Repeat it.`
+  return isInParts
+    ? `${began}, ended without a result, and may be stored in part. Repeat it with the same file: it stores the rest, and nothing twice.`
+    : `${began}, ended without a result: nothing was stored. Repeat it.`
 }
