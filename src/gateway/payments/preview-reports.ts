@@ -33,7 +33,7 @@ export function createPreview(
     if (possibleTime(report.paidAt, time, stored.createdAt) !== report.paidAt) onImpossibleTime()
     const { orderId, utr: reference, names } = report
     const attempt = nameAttempt(report)
-    const facts = await findFacts(db, stored, { report, attempt }, limits.attemptsOfOrder, earlier)
+    const facts = await findFacts(db, stored, { report, attempt, earlier }, limits.attemptsOfOrder)
     const store = async (isSecond: boolean) => {
       const [utr] = utrsFor(report, facts)
       // A bank reference is free, but the id may belong to another order.

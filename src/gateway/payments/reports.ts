@@ -324,12 +324,13 @@ export type EarlierReports = {
   attemptsOf: (orderId: string) => readonly string[]
 }
 
+type JudgedReport = { report: PaymentReport; attempt: string; earlier?: EarlierReports }
+
 export async function findFacts(
   db: Queryable,
   { mid, orderId, utr: paidBy, failureReported }: StoredIntent,
-  { report: { status, utr, names }, attempt }: { report: PaymentReport; attempt: string },
+  { report: { status, utr, names }, attempt, earlier }: JudgedReport,
   attemptsOfOrder: number,
-  earlier?: EarlierReports,
 ) {
   if (status === 'SUCCESS') {
     const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))

@@ -13,7 +13,7 @@ import type { Limits } from '../../limits.ts'
 import { COLOURS } from '../../platform/colours.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { hasState, isOutage, QUERY_CANCELED } from '../../platform/db/outage.ts'
-import { createPool, forReader } from '../../platform/db/pool.ts'
+import { createPool, type Database, forReader } from '../../platform/db/pool.ts'
 import { REPEATED } from '../../platform/fields.ts'
 import type { Html } from '../../platform/html.ts'
 import { createOperatorApp } from '../../platform/http/http-app.ts'
@@ -64,6 +64,9 @@ const rejected = (statusCode: number, message: string) => Object.assign(new Erro
 
 const unknownPage = () => rejected(404, 'This page does not exist. Search, or open a list.')
 
+/** Whose command it is, and the connections with which it runs. */
+type Runner = { person: string; db: Database }
+
 type Dependencies = {
   /** All commands of `ops` by group. The console offers those with a title. */
   groups: Readonly<Record<string, readonly Command[]>>
@@ -89,7 +92,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
   const serializeByKey = createSerializer()
   const reads = poolOf(context, limits.console.reads)
-  const runAs = async (person: string, command: Command, values: Values, run?: Run, db = context.db) => {
+  const runAs = async ({ person, db }: Runner, command: Command, values: Values, run?: Run) => {
     const prepared = command.prepare(values)
     const file = run?.file && (await uploads.open(person, run.file.sha256))
     const auditId = run && !run.isPreview ? run.auditId : randomUUID()
@@ -100,7 +103,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   // Every open page of today reloads itself, so all operators share one run of the command.
   const runStartPage = cached(
     (...switches) =>
-      runAs('console', showToday, Object.fromEntries(switches.map((flag) => [flag, true])), undefined, reads),
+      runAs({ person: 'console', db: reads }, showToday, Object.fromEntries(switches.map((flag) => [flag, true]))),
     limits.today.page,
   )
   const app = createOperatorApp(limits, requestMs)
@@ -245,7 +248,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     const run: OperatorView['run'] = (command, values, given) =>
       command === showToday
         ? runStartPage(...Object.keys(values))
-        : runAs(operator.operator, command, values, given, command.changes ? context.db : db)
+        : runAs({ person: operator.operator, db: command.changes ? context.db : db }, command, values, given)
     const { namesOf } = createMerchants(db)
     const choicesOf = async ({ choices }: Field) => (await choices?.(db))?.slice(0, rows) ?? []
     return {
