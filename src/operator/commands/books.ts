@@ -7,13 +7,13 @@ import { statementOf } from '../../books/reconciliation/statement.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
 import { type InputOf, optional, toggle } from './field.ts'
-import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, knownAt, MID, PERIOD } from './fields.ts'
+import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, knownAt, MID, REPORTED_PERIOD } from './fields.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openOnly, payoutList } from './payout-list.ts'
 import { document, summed, table } from './result.ts'
 
-const OF_DAYS = { period: PERIOD, mid: optional(MID) }
+const OF_DAYS = { period: REPORTED_PERIOD, mid: optional(MID) }
 
 async function filterOf({ mid, period }: InputOf<typeof OF_DAYS>, { db, now }: Context) {
   await requireMerchant(db, mid)
@@ -51,6 +51,7 @@ export const bookCommands = [
       const { rows, failure } = collectErrors(openItems(db, { asOf: day, known: knownAt(asOf, now), now, mid }))
       const columns = 'mid, day, kind, utr, orderId, merchantOrderId, acquirer, differenceId, Σamount, settledOn'
       const views = withErrors<WithMerchantOrderId<OpenItem>, typeof columns>('kind', {
+        first: ['mid', 'day', 'kind', 'utr', 'amount', 'settledOn'],
         changes: ({ differenceId }) => (differenceId === null ? [] : [{ difference: differenceId }]),
       })
       return { data: summed('openItems', columns, rows, views), failure }
@@ -81,7 +82,7 @@ export const bookCommands = [
 
   read('reconcile statement', 'Export a merchant’s account statement', {
     title: 'Account statement',
-    fields: { mid: MID, period: PERIOD },
+    fields: { mid: MID, period: REPORTED_PERIOD },
     csv: 'plain',
     async run({ mid, period }, context) {
       const rows = await statementOf(context.db, { ...(await filterOf({ period, mid }, context)), mid })

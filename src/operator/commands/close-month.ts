@@ -1,4 +1,4 @@
-import { addDays, type Days } from '../../books/ledger/bank-days.ts'
+import type { Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import { type ClosedItems, readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
@@ -18,13 +18,12 @@ import { isMerchantError, type MerchantError, merchantErrorText } from '../../bo
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { addPaise, counted, toPaise } from '../../platform/money.ts'
-import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
+import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { errorsText, openPayoutText } from '../texts.ts'
 import { timeOfClose } from './barrier.ts'
 import { changeInSteps, read } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
-import type { RecordFields } from './field.ts'
-import { MONTH, YES } from './fields.ts'
+import { LAST_MONTH, YES } from './fields.ts'
 import { failureOf } from './merchant-errors.ts'
 import { changeLine, changesTable, figuresInRupees, figuresText, indented } from './reconcile-report.ts'
 import { document, Money, type Output, table } from './result.ts'
@@ -60,7 +59,7 @@ export const closeMonthCommands = [
   changeInSteps('reconcile close', 'Close a past month and store its figures', {
     title: 'Close month',
     isLong: true,
-    fields: { month: { ...MONTH, prefill: (_: RecordFields, now: Date) => monthBefore(now) }, yes: YES },
+    fields: { month: LAST_MONTH, yes: YES },
     asks: ({ yes }, { isTerminal }) => !yes && isTerminal,
     async confirm({ month }, context, isFinal): Promise<Plan> {
       const { db, now } = context
@@ -120,9 +119,6 @@ function figuresOfClose(figures: ClosedMonth['figures'], all: readonly ClosedIte
     [`of it ${counted(items.length, 'open discrepancy', 'open discrepancies')}`]: new Money(open),
   }
 }
-
-/** Returns the calendar month before the current one, as `YYYY-MM`. */
-const monthBefore = (now: Date) => addDays(`${toIstDay(now).slice(0, 7)}-01`, -1).slice(0, 7)
 
 /** Returns the command's output. `isNew` is false if the month was closed before. */
 function outputOf(stored: ClosedMonth, openPayouts: readonly string[], isNew: boolean): Output {

@@ -20,7 +20,7 @@ export type Field<T = unknown> = {
   /** The field names a record: the column that has its identifiers, and the command that shows one. */
   record?: { column?: string; page?: string } | undefined
   /** Returns the values that a form offers, with a text beside each. */
-  choices?: (db: Queryable) => Promise<readonly { value: string; text?: string }[]>
+  choices?: (db: Queryable, now: Date) => Promise<readonly { value: string; text?: string }[]>
   /** Returns the text with which a form begins, from the record that a change is about. */
   prefill?: (record: RecordFields, now: Date) => string | undefined
 }

@@ -5,7 +5,6 @@ import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
-import { createLayouts } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import {
   errorText,
@@ -17,8 +16,8 @@ import {
   text,
 } from '../../platform/fields.ts'
 import { toDecimalText } from '../../platform/money.ts'
-import { dayText, momentText, nextDay, startOfDay } from '../../platform/time.ts'
-import { flag, oneOf, optional, toggle } from './field.ts'
+import { dayText, momentText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
 import { Money } from './result.ts'
 
 /** Fields that several commands have. */
@@ -30,10 +29,6 @@ export const MID = {
 }
 export const PID = flag(identifier, 'PID', 'Partner')
 export const REASON = flag(text(255), 'TEXT', 'Reason', 'for the record')
-export const LAYOUT = {
-  ...flag(identifier, 'LAYOUT', 'Layout of the file'),
-  choices: async (db: Queryable) => (await createLayouts(db).list()).map(({ name }) => ({ value: name })),
-}
 export const LABEL = optional(flag(text(100), 'TEXT', 'Label', 'for operators'))
 export const OPEN = optional(toggle('Only open ones'))
 export const YES = optional(toggle('Do not ask for confirmation'))
@@ -102,12 +97,26 @@ export const ACQUIRER_ACCOUNT = optional({
 export const ACQUIRER_FILTER = optional(flag(text(100), 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
 export const ANY_ACCOUNT = optional(flag(identifier, 'NAME', 'Acquirer account', 'default: that of the environment'))
 
+const MONTHS_OFFERED = 13
+/** Returns the month that is `back` calendar months before that of `now`, as `YYYY-MM`. */
+const monthBefore = (now: Date, back: number) => {
+  const [year, month] = toIstDay(now).split('-').map(Number) as [number, number]
+  return new Date(Date.UTC(year, month - 1 - back, 1)).toISOString().slice(0, 7)
+}
+
 const month = matching(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
 export const DAY = { ...flag(dayText, 'DAY', 'Day', 'IST'), example: '2026-01-26' }
 export const FROM = { ...DAY, label: 'First day', example: '2026-11-01' }
 export const TO = { ...DAY, label: 'Last day', hint: 'included', example: '2026-11-30' }
 export const AS_OF = optional({ ...DAY, label: 'As of', hint: 'ignores everything recorded after this day (IST)' })
-export const MONTH = { ...flag(month, 'YYYY-MM', 'Month', 'IST'), example: '2026-11' }
+export const MONTH = {
+  ...flag(month, 'YYYY-MM', 'Month', 'IST'),
+  example: '2026-11',
+  choices: async (_db: Queryable, now: Date) =>
+    Array.from({ length: MONTHS_OFFERED }, (_, back) => ({ value: monthBefore(now, back) })),
+}
+/** A month whose form begins with the last one. */
+export const LAST_MONTH = { ...MONTH, prefill: (_: RecordFields, now: Date) => monthBefore(now, 1) }
 
 /** Accepts a time in IST without seconds, too. */
 const moment = z
@@ -124,6 +133,8 @@ export const inOrder = ({ from, to }: GivenDays) =>
 
 /** A period of IST days: a first and a last day, both included, or a month. */
 export const PERIOD = oneOf([{ from: FROM, to: TO }, { month: MONTH }], inOrder)
+/** A period whose form begins with the last month. */
+export const REPORTED_PERIOD = oneOf([{ from: FROM, to: TO }, { month: LAST_MONTH }], inOrder)
 /** A period, or none. */
 export const ANY_PERIOD = oneOf([{}, { from: FROM, to: TO }, { month: MONTH }], inOrder)
 

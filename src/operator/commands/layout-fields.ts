@@ -6,6 +6,7 @@ import { FINAL_STATUSES } from '../../gateway/payments/outcome.ts'
 import { DATE_FORM_RULE, timeReader } from '../../platform/csv/days.ts'
 import { isOneOf } from '../../platform/csv/header.ts'
 import {
+  createLayouts,
   IGNORED,
   isOfPayments,
   isOfStatements,
@@ -13,6 +14,7 @@ import {
   PAYMENT_COLUMNS,
   STATEMENT_COLUMNS,
 } from '../../platform/csv/layouts.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import { errorText, identifier, text } from '../../platform/fields.ts'
 import { flag, type InputOf, list, optional } from './field.ts'
 import { MID } from './fields.ts'
@@ -70,6 +72,15 @@ export const toLayout = ({ name, column: columns, date, status, mid, ...lines }:
 
 export const filesOf = (layout: Pick<Layout, 'columns'>) =>
   isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
+
+/** The layout of a file. A form offers those of `files`. */
+export const layoutOf = (files?: ReturnType<typeof filesOf>) => ({
+  ...flag(identifier, 'LAYOUT', 'Layout of the file'),
+  choices: async (db: Queryable) => {
+    const layouts = await createLayouts(db).list()
+    return layouts.filter((one) => filesOf(one) === files).map(({ name }) => ({ value: name }))
+  },
+})
 
 /** Returns the reason why the layout is unusable, or undefined if the layout is usable. */
 export function layoutError(fields: Given): string | undefined {

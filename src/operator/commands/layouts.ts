@@ -9,9 +9,8 @@ import type { Database } from '../../platform/db/pool.ts'
 import { counted, type Paise, toDecimalText } from '../../platform/money.ts'
 import { change, read } from './command.ts'
 import { CommandError } from './errors.ts'
-import { LAYOUT } from './fields.ts'
 import { FILE, readFile, rejectedLines } from './file.ts'
-import { filesOf, LAYOUT_FIELDS, layoutError, OURS, toLayout } from './layout-fields.ts'
+import { filesOf, LAYOUT_FIELDS, layoutError, layoutOf, OURS, toLayout } from './layout-fields.ts'
 import { document, type Output, record, table } from './result.ts'
 
 /** Number of rows that `try` prints. */
@@ -33,6 +32,7 @@ export const layoutCommands = [
   }),
 
   read('settlements layout list', 'List file layouts', {
+    title: 'File layouts',
     async run(_, { db }) {
       const columns = 'name, of, columns, date, statuses, mid, negativeBelow, ignoredLines'
       return table(columns, await createLayouts(db).list(), { empty: 'No layouts.', cells: toShown })
@@ -49,7 +49,7 @@ export const layoutCommands = [
 
   read('settlements layout try', 'Preview how a layout reads a file', {
     note: 'The preview shows the first rows and every error. Nothing is stored.',
-    fields: { file: FILE, layout: LAYOUT },
+    fields: { file: FILE, layout: layoutOf() },
     run: async ({ file, layout }, context) => {
       const found = await findLayout(context.db, layout)
       return readFile(file, context, (csv) => tryLayout(csv, found))
@@ -61,6 +61,7 @@ export const layoutCommands = [
 export const statementLayoutCommands = layoutCommands.map((one) => ({
   ...one,
   name: one.name.replace('settlements', 'statements'),
+  title: '',
   summary: `${one.summary} (alias)`,
   note: [`Alias of ops ${one.name}.`, one.note ?? ''].join(' ').trimEnd(),
 }))

@@ -21,9 +21,10 @@ import { timeOfChange } from './barrier.ts'
 import { type Context, change, changeInSteps, isOpen, withhold } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
-import { ACQUIRER_ACCOUNT, amountText, DRY_RUN, daysFrom, LAYOUT, ORDER_ID, SINCE, YES } from './fields.ts'
+import { ACQUIRER_ACCOUNT, amountText, DRY_RUN, daysFrom, ORDER_ID, SINCE, YES } from './fields.ts'
 import { FILE, readFile } from './file.ts'
 import { findOrder } from './find-payments.ts'
+import { layoutOf } from './layout-fields.ts'
 import { findLayout } from './layouts.ts'
 import { document } from './result.ts'
 import { FiguresChanged } from './run.ts'
@@ -121,7 +122,7 @@ export const paymentCommands = [
     title: 'Import payments',
     isLong: 'in parts',
     note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
-    fields: { file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
+    fields: { file: FILE, layout: optional(layoutOf('payments')), acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
     async run({ file, layout: layoutName, acquirer }, context) {
       const { db, person } = context
       if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0)

@@ -23,8 +23,8 @@ import {
   FROM,
   inOrder,
   knownAt,
+  LAST_MONTH,
   MID,
-  MONTH,
   PAYOUT,
   PID,
   REASON,
@@ -54,7 +54,7 @@ export const reconciliation = read('reconcile', 'Reconcile payments with settlem
   title: 'Reconciliation',
   fields: {
     of: oneOf(
-      [{ from: FROM, to: TO, asOf: AS_OF }, { month: MONTH, asOf: AS_OF }, { payout: PAYOUT }],
+      [{ from: FROM, to: TO, asOf: AS_OF }, { month: LAST_MONTH, asOf: AS_OF }, { payout: PAYOUT }],
       ({ from, to }) =>
         from && to && from <= to && countDays(from, to) > LONGEST_DAYS
           ? `the period must be at most ${LONGEST_DAYS} days`

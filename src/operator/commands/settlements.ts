@@ -22,8 +22,9 @@ import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
 import { flag, offering, optional } from './field.ts'
-import { ACQUIRER_ACCOUNT, ANY_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, numbered, PERIOD } from './fields.ts'
+import { ACQUIRER_ACCOUNT, ANY_ACCOUNT, bothDaysOf, DRY_RUN, numbered, PERIOD } from './fields.ts'
 import { FILE, readFile, rejectedLines } from './file.ts'
+import { layoutOf } from './layout-fields.ts'
 import { findLayout } from './layouts.ts'
 import { document, Money, type Output, rupees, table } from './result.ts'
 
@@ -39,7 +40,7 @@ export const settlementCommands = [
     isLong: true,
     note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
     fields: {
-      ...{ file: FILE, layout: optional(LAYOUT), acquirer: ACQUIRER_ACCOUNT },
+      ...{ file: FILE, layout: optional(layoutOf('settlements')), acquirer: ACQUIRER_ACCOUNT },
       rows: optional(flag(ROWS, 'N', 'Expected number of rows', 'otherwise the import fails')),
       total: optional(flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'in rupees; otherwise it fails')),
       dryRun: DRY_RUN,

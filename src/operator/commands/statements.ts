@@ -16,8 +16,9 @@ import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts
 import { change, changeInSteps, read } from './command.ts'
 import { CommandError } from './errors.ts'
 import { flag, list, oneOf, optional, toggle } from './field.ts'
-import { ACQUIRER_ACCOUNT, bothDaysOf, DRY_RUN, LAYOUT, MID, numbered, PAYOUT, PERIOD, REASON } from './fields.ts'
+import { ACQUIRER_ACCOUNT, bothDaysOf, DRY_RUN, MID, numbered, PAYOUT, PERIOD, REASON } from './fields.ts'
 import { FILE, readFile } from './file.ts'
+import { layoutOf } from './layout-fields.ts'
 import { findLayout } from './layouts.ts'
 import { requireMerchant } from './merchants.ts'
 import { type Cell, document, Money, type RecordData, rupees, table } from './result.ts'
@@ -38,7 +39,7 @@ export const statementCommands = [
     isLong: true,
     note: 'The days are those for which the statement was requested from the bank.',
     fields: {
-      ...{ file: FILE, layout: LAYOUT },
+      ...{ file: FILE, layout: layoutOf('bank statements') },
       mid: {
         ...list(z.array(identifier, errorText(MIDS_RULE)), 'MID', 'Merchant with payouts to the bank account'),
         choices: MID.choices,

@@ -250,7 +250,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
         ? runStartPage(...Object.keys(values))
         : runAs({ person: operator.operator, db: command.changes ? context.db : db }, command, values, given)
     const { namesOf } = createMerchants(db)
-    const choicesOf = async ({ choices }: Field) => (await choices?.(db))?.slice(0, rows) ?? []
+    const choicesOf = async ({ choices }: Field) => (await choices?.(db, now()))?.slice(0, rows) ?? []
     return {
       operator,
       groups: Object.fromEntries(allowed),

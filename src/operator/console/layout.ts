@@ -1,7 +1,7 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import { type Command, takesFile } from '../commands/command.ts'
-import { flagsIn, hintOf, type Values } from '../commands/field.ts'
+import { flagsIn, hintOf, isRequired, type Values } from '../commands/field.ts'
 import { IDENTIFIERS } from '../commands/find-payments.ts'
 import { htmlPage } from '../page.ts'
 import { neutralize } from '../support/harmless.ts'
@@ -97,6 +97,12 @@ ${takesFile(command) ? html`<label>File <input type="file" name="file" required>
 /** Returns an input for each flag of the command, which is hidden for the flag that names the record. */
 async function inputs(command: Command, fields: PageFields, view: OperatorView): Promise<Html> {
   const record = recordOf(command, fields)
+  // A form without a file begins with the first value that the operator must give.
+  const [first] =
+    Object.entries(fieldsOf(command, record)).find(
+      ([flag, field]) => field.placeholder !== undefined && flag !== record && isRequired(field) && !fields[flag],
+    ) ?? []
+  const focused = command.changes && !takesFile(command) ? first : undefined
   const shown = Object.entries(fieldsOf(command, record)).map(async ([flag, field]) => {
     const { label, placeholder, example, isRepeatable } = field
     const value = typeof fields[flag] === 'string' ? fields[flag] : ''
@@ -108,8 +114,9 @@ async function inputs(command: Command, fields: PageFields, view: OperatorView):
       return html`<label><input type="checkbox" name="${flag}" value="on"${checked}> ${label}</label>\n`
     }
     const choices = await view.choicesOf(field)
+    const [only] = command.changes && isRequired(field) && choices.length === 1 ? choices : []
     const list = choices.length > 0 ? html` list="${flag}-choices"` : undefined
-    return html`<label>${label} <input type="text" name="${flag}" value="${value}" placeholder="${example ?? ''}"${list}> <small>${hint}</small></label>${list && choiceList(flag, choices)}\n`
+    return html`<label>${label} <input type="text" name="${flag}" value="${value || (only?.value ?? '')}" placeholder="${example ?? ''}"${list}${flag === focused ? html` autofocus` : undefined}> <small>${hint}</small></label>${list && choiceList(flag, choices)}\n`
   })
   return html`${await Promise.all(shown)}`
 }

@@ -3,7 +3,7 @@ import { counted, toIndianRupees } from '../../platform/money.ts'
 import { listAudit } from '../commands/audit.ts'
 import type { Command } from '../commands/command.ts'
 import { CommandError, UsageError } from '../commands/errors.ts'
-import { flagsIn, type RecordFields } from '../commands/field.ts'
+import { flagsIn, type RecordFields, type Values } from '../commands/field.ts'
 import { RECORDS } from '../commands/fields.ts'
 import { showPayment } from '../commands/find-payments.ts'
 import { type Cell, Money, type Output, RecordData, TableData } from '../commands/result.ts'
@@ -37,16 +37,20 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
   const same = sameCommand(command, values)
   const ownPage = OWN_PAGES.get(command)
   if (ownPage && data instanceof RecordData) return ownPage(data.fields as never, view, same)
-  const toCsvAddress = `${view.here}${view.here.includes('?') ? '&' : '?'}`
-  const toCsv = html`<a href="${toCsvAddress}csv=on">CSV of all rows</a>`
   const changes = changesBeside(view, command).map((one) => {
     const filled = Object.entries(values).filter(([flag, value]) => flag in fieldsOf(one) && typeof value === 'string')
     return changeLink(one, Object.fromEntries(filled) as Record<string, string>, view)
   })
-  const plain = command.csv === 'plain' ? html` <a href="${toCsvAddress}csv=plain">CSV for programs</a>` : undefined
-  const links = html`<p class="actions">${changes}${command.csv ? toCsv : undefined}${plain}</p>\n`
+  const links = html`<p class="actions">${changes}${csvLinks(command, view.here)}</p>\n`
   const body = html`${command === listAudit ? ownKey(view) : undefined}${await filterForm(command, fields, view)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
   return { title, body }
+}
+
+/** Returns the links to all rows of a page as CSV. */
+function csvLinks({ csv }: Command, page: string): Html {
+  const address = `${page}${page.includes('?') ? '&' : '?'}`
+  const plain = csv === 'plain' ? html` <a href="${address}csv=plain">CSV for programs</a>` : undefined
+  return html`${csv && html`<a href="${address}csv=on">CSV of all rows</a>`}${plain}`
 }
 
 /** Returns the reader's own key, and the command that revokes it. */
@@ -63,11 +67,31 @@ const OWN_PAGES = new Map<Command, (fields: never, view: OperatorView, same: Htm
 export async function errorPage(error: unknown, command: Command, fields: PageFields, view: OperatorView) {
   if (!(error instanceof CommandError)) throw error
   const { title, changes } = command
+  // The page of a command that requires filters begins with its form.
+  if (!changes && error instanceof UsageError && Object.keys(fields).length === 0) return firstPage(command, view)
   const form = changes ? (await formPage(command, fields, view)).body : await filterForm(command, fields, view)
-  // The page of a command that requires filters begins with its empty form.
-  if (!changes && error instanceof UsageError && Object.keys(fields).length === 0) return { title, body: form }
   const lines = [error.message, ...error.details].map((line) => withLabels(line, command))
   return { title, status: 400, body: html`${errorText(lines, view)}${form}` }
+}
+
+/** Returns the page of a command that requires filters: the form, and links to the usual filter, such as the last month. */
+async function firstPage(command: Command, view: OperatorView): Promise<Page> {
+  const fields = withPrefilled(command, {}, view)
+  const address = addressOf(command, fields)
+  const named = Object.entries(fields).map(([flag, value]) => `${labelOf(command, flag)} ${value}`)
+  const links = html`<p class="actions"><a href="${address}">${named.join(', ')}</a> ${csvLinks(command, address)}</p>\n`
+  const isComplete = accepts(command, valuesOf(command, fields))
+  return { title: command.title, body: html`${await filterForm(command, {}, view)}${isComplete ? links : undefined}` }
+}
+
+function accepts(command: Command, values: Values): boolean {
+  try {
+    command.prepare(values)
+    return true
+  } catch (error) {
+    if (error instanceof UsageError) return false
+    throw error
+  }
 }
 
 /** Returns the section with the lines of an error. */
@@ -78,12 +102,9 @@ export const errorText = (lines: readonly string[], view: OperatorView | undefin
 export async function formPage(command: Command, fields: PageFields, view: OperatorView): Promise<Page> {
   const flag = recordOf(command, fields)
   const record = flag === undefined ? undefined : await recordBefore(flag, fields, view)
-  const prefilled = Object.entries(fieldsOf(command, flag)).map(([name, { prefill }]) => {
-    return [name, fields[name] ?? prefill?.(record ?? {}, view.now)]
-  })
   const form = await changeForm(
     command,
-    { ...fields, ...Object.fromEntries(prefilled) },
+    withPrefilled(command, fields, view, record),
     view,
     pageBefore(fields, view).page,
   )
@@ -94,6 +115,20 @@ export async function formPage(command: Command, fields: PageFields, view: Opera
   const open = exceptions instanceof TableData ? openExceptions(exceptions, view) : undefined
   const body = html`${aboutOf(command)}<div class="columns"><div>${form}</div>\n<div>${open}${before}</div></div>\n`
   return { title: command.title, body }
+}
+
+/** Adds the values with which a form begins. */
+function withPrefilled<F extends PageFields>(
+  command: Command,
+  fields: F,
+  view: OperatorView,
+  record: RecordFields = {},
+) {
+  const prefilled = Object.entries(fieldsOf(command, recordOf(command, fields))).flatMap(([name, { prefill }]) => {
+    const value = fields[name] ?? prefill?.(record, view.now)
+    return value === undefined ? [] : [[name, value]]
+  })
+  return { ...fields, ...(Object.fromEntries(prefilled) as Record<string, string>) }
 }
 
 /** A change before its confirmation: its values, the file that it reads, what it would do, and the page before. */
