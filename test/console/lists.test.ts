@@ -157,6 +157,30 @@ describe('a page shows the same figures as its command', () => {
   })
 })
 
+it.each<[string, () => Fields]>([
+  ['payments-exceptions', () => ({ mid })],
+  ['refunds-list', () => ({ mid })],
+  ['webhooks-deliveries', () => ({ mid, since: '2026-08-01T00:00:00+05:30' })],
+  ['settlements-imports', () => ({})],
+  ['statements-list', () => ({})],
+  ['reconcile', () => ({ mid: unsettled, ...AUGUST })],
+  ['reconcile-differences', () => ({ mid: unsettled })],
+  ['reconcile-open', () => ({ mid: unsettled })],
+  ['reconcile-payouts', () => ({ mid, ...AUGUST })],
+])('the form of each change on the page %s shows the row that it changes', async (page, fields) => {
+  const { body } = await get(page, fields(), key)
+  // The changes beside a list concern no row.
+  const isOfRow = (href: string) => /^[^?]+\?(?!back=).*back=/.test(href) && !/resend\?(mid|since)/.test(href)
+  const forms = await Promise.all(
+    linksTo(body, '')
+      .filter(isOfRow)
+      .map((href) => site.get(`/${href}`, key)),
+  )
+  expect(forms.length).toBeGreaterThan(0)
+  for (const form of forms)
+    expect([form.status, form.body]).toEqual([200, expect.stringContaining('Before the change')])
+})
+
 /** The heads of the columns of a page. */
 const headsOf = (body: string) => [...body.matchAll(/<th [^>]*>(.*?)<\/th>/g)].map(([, head = '']) => head)
 

@@ -187,7 +187,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
         return send(reply, await confirm(command, { ...previewed, output: end.output }, view), view, command)
       }
       const page = String(back)
-      results.set(shownAt(page, view), await renderResult(end.output, view))
+      results.set(shownAt(page, view), await renderResult(end.output, view, command))
       return reply.redirect(page, 303)
     } catch (error) {
       if (!(error instanceof FiguresChanged))

@@ -42,7 +42,7 @@ export async function readPage(command: Command, fields: PageFields, view: Opera
     return changeLink(one, Object.fromEntries(filled) as Record<string, string>, view)
   })
   const links = html`<p class="actions">${changes}${csvLinks(command, view.here)}</p>\n`
-  const body = html`${command === listAudit ? ownKey(view) : undefined}${await filterForm(command, fields, view)}${links}${notesOf(output, view)}${await renderData(data, view)}${same}`
+  const body = html`${command === listAudit ? ownKey(view) : undefined}${await filterForm(command, fields, view)}${links}${notesOf(output, view, command)}${await renderData(data, view)}${same}`
   return { title, body }
 }
 
@@ -153,7 +153,7 @@ export async function confirmationPage(command: Command, previewed: Previewed, v
   const signed = sign({ command: command.name, values, back, file, confirmed: toConfirm(output) })
   const same = sameCommand(command, file ? { ...values, file: file.name } : values)
   const body = html`${aboutOf(command)}<div class="columns"><section class="card">
-${money && html`<p class="amount">${money}</p>\n`}${notesOf(output, view)}${await fieldList(shown, view)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
+${money && html`<p class="amount">${money}</p>\n`}${notesOf(output, view, command)}${await fieldList(shown, view)}<p class="quiet">Nothing is changed until you confirm. The audit stores the change under ${view.operator.operator}.</p>
 ${confirmationForm(command, signed, back, money)}</section>
 <div>${same}</div></div>
 ${output.shown && (await renderData(output.shown, view))}`
@@ -195,7 +195,8 @@ async function findRecord(data: unknown, flag: string, change: PageFields): Prom
     }
   } else if (data instanceof RecordData) {
     const { fields, parts = [] } = data
-    const isNamed = fields[columnOf(RECORDS[flag as keyof typeof RECORDS])] === change[flag]
+    const named = RECORDS[flag as keyof typeof RECORDS]
+    const isNamed = named !== undefined && fields[columnOf(named)] === change[flag]
     for await (const one of [...parts, ...Object.values(fields)]) {
       const found = await findRecord(one, flag, change)
       if (found) return isNamed ? { ...found, exceptions: fields.exceptions } : found
@@ -219,10 +220,10 @@ const cellsIn = (record: RecordFields): Cells =>
   )
 
 /** Renders the result of a change. */
-export async function renderResult(output: Output, view: OperatorView) {
+export async function renderResult(output: Output, view: OperatorView, command: Command) {
   const error = output.failure?.()
-  return html`<section class="card ${error ? 'error' : 'done'}" role="status">${error && html`<p>${withLinks(error.message, view)}</p>\n`}${notesOf(output, view)}${await renderData(output.data ?? '', view)}</section>\n`
+  return html`<section class="card ${error ? 'error' : 'done'}" role="status">${error && html`<p>${withLinks(error.message, view)}</p>\n`}${notesOf(output, view, command)}${await renderData(output.data ?? '', view)}</section>\n`
 }
 
-const notesOf = ({ warnings = [] }: Output, view: OperatorView) =>
-  html`${warnings.map((one) => html`<p class="note">${withLinks(one, view)}</p>\n`)}`
+const notesOf = ({ warnings = [] }: Output, view: OperatorView, command: Command) =>
+  html`${warnings.map((one) => html`<p class="note">${withLinks(withLabels(one, command), view)}</p>\n`)}`
