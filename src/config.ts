@@ -157,8 +157,8 @@ export const readDatabaseConfig = (environment: Variables) =>
   databaseConfig(readVariables(OperatorVariables, withFiles(environment)))
 
 /**
- * Reads the settings of `ops console`, which has a database role of its own and needs no other URL. Throws an Error that
- * names every invalid variable.
+ * Reads the settings of `ops console`, which has a database role of its own and uses no other URL, not even that of the
+ * replica. Throws an Error that names every invalid variable.
  */
 export function readConsoleConfig(environment: Variables) {
   const { CONSOLE_DATABASE_URL: url, ...variables } = readVariables(ConsoleVariables, withFiles(environment))
@@ -167,7 +167,7 @@ export function readConsoleConfig(environment: Variables) {
       'CONSOLE_DATABASE_URL is required. Set it to the URL of the database for the role upi_console: postgres://upi_console:password@host:5432/name',
     )
   }
-  return databaseConfig({ ...variables, DATABASE_URL: url, DATABASE_MIGRATE_URL: url })
+  return databaseConfig({ ...variables, DATABASE_URL: url, DATABASE_MIGRATE_URL: url, DATABASE_READ_URL: undefined })
 }
 
 /** Reads the settings of the service. Throws an Error that names every invalid variable. */

@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { readConfig, readDatabaseConfig } from '../src/config.ts'
+import { readConfig, readConsoleConfig, readDatabaseConfig } from '../src/config.ts'
 import { runOps } from './support/ops.ts'
 
 const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
@@ -292,6 +292,14 @@ describe('the configuration', () => {
       'DATABASE_URL_FILE names a file that cannot be read. Check its path and permissions.',
     )
   })
+})
+
+it('the console has no URL but that of its own role', () => {
+  const own = 'postgres://upi_console:secret@db/upi'
+  const others = { DATABASE_URL, DATABASE_MIGRATE_URL: 'postgres://upi_owner@db/upi', DATABASE_READ_URL: DATABASE_URL }
+  const config = readConsoleConfig({ ...others, CONSOLE_DATABASE_URL: own })
+  const urls = Object.values(config).filter((value) => String(value).startsWith('postgres:'))
+  expect(new Set(urls)).toEqual(new Set([own]))
 })
 
 describe('the URL of a database', () => {
