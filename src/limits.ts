@@ -341,7 +341,9 @@ export const LIMITS = {
     /** Connections for sign-in and the counts of the navigation, apart from those of pages. */
     signIn: { size: 2, queryTimeoutMs: 2_000 },
     /** Connections for pages and downloads, apart from those of changes. PostgreSQL limits their statements by the role. */
-    reads: { size: 9, queryTimeoutMs: 0 },
+    reads: { size: 7, queryTimeoutMs: 0 },
+    /** Connections for pages that may read for minutes, so that they leave processors to payments. Others wait for them. */
+    longReads: { size: 2, queryTimeoutMs: 0, connectTimeoutMs: 120_000 },
     /** Time for which a page waits for the end of an import or a close, before it shows the progress. */
     workMs: 1_000,
     /** Cache for the counts of open items in the navigation. */

@@ -86,9 +86,9 @@ it('docker-compose.yml sets INSTANCES and every variable that haproxy.cfg preset
 it('docker-compose.yml configures PostgreSQL connections for 8 instances, the console, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)
-  const { ops, reads, signIn } = { ops: 9, ...LIMITS.console }
+  const { ops, reads, longReads, signIn } = { ops: 9, ...LIMITS.console }
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
-  expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + ops + reads.size + signIn.size + 20)
+  expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + ops + reads.size + longReads.size + signIn.size + 20)
 })
 
 it('docker-compose.yml mounts the current folder only into ops, as a read-only working directory', () => {

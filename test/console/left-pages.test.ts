@@ -12,24 +12,25 @@ import { until } from '../support/wait.ts'
 /** Runs until PostgreSQL cancels it. */
 const ENDLESS = 'select count(*) from generate_series(1, 1e15) -- endless'
 
-const slow = (name: string) =>
+const slow = (name: string, isLong: boolean) =>
   read(name, 'Read for very long', {
-    title: name,
+    ...{ title: name, isLong },
     async run(_, { db }) {
       await db.query(ENDLESS)
       return record({})
     },
   })
 
-const limits = read('limits', 'Print limits', {
-  title: 'Limits',
-  async run(_, { db, now }) {
-    const query = `select current_setting('statement_timeout') as "limit"`
-    const alone = await db.query(query)
-    const inSnapshot = await readSnapshot(db, now, ({ client }) => client.query(query))
-    return table('limit', [...alone.rows, ...inSnapshot.rows])
-  },
-})
+const limits = (name: string, isLong: boolean) =>
+  read(name, 'Print limits', {
+    ...{ title: 'Limits', isLong },
+    async run(_, { db, now }) {
+      const query = `select current_setting('statement_timeout') as "limit"`
+      const alone = await db.query(query)
+      const inSnapshot = await readSnapshot(db, now, ({ client }) => client.query(query))
+      return table('limit', [...alone.rows, ...inSnapshot.rows])
+    },
+  })
 
 const cancelled = read('cancelled', 'Read for longer than the limit', {
   title: 'Cancelled',
@@ -42,7 +43,7 @@ const cancelled = read('cancelled', 'Read for longer than the limit', {
 /** Yields rows for as long as they are read. */
 const endlessRows = read('rows', 'List very many rows', {
   title: 'Rows',
-  csv: true,
+  ...{ csv: true, isLong: true },
   async run(_, { db }) {
     async function* rows() {
       for (;;) yield* (await db.query('select repeat($1, 1000) as text', ['x'])).rows
@@ -51,7 +52,8 @@ const endlessRows = read('rows', 'List very many rows', {
   },
 })
 
-const groups = { Reports: [slow('first'), slow('second'), endlessRows, limits, cancelled], Lookups: [slow('third')] }
+const reports = [slow('first', true), slow('second', true), endlessRows, limits('limits', true)]
+const groups = { Reports: reports, Lookups: [slow('third', false), limits('short', false), cancelled] }
 
 let db: Database
 let site: TestConsole
@@ -90,13 +92,17 @@ it('PostgreSQL cancels the query of a page that the operator has closed', async 
   expect((await open('/limits', asha).page).status).toBe(200)
 })
 
-it('the pages of one group are read one after the other, and those of another group and operator beside them', async () => {
+it('two reports are read at a time, and one of each operator, and other pages beside them', async () => {
   const pages = [open('/first', asha), open('/second', asha), open('/first', asha)]
-  await until('the first page reads', async () => (await running()) === 1)
+  await until('the first report reads', async () => (await running()) === 1)
   pages.push(open('/third', asha))
-  await until('the page of the other group reads', async () => (await running()) === 2)
-  expect((await open('/limits', ravi).page).status).toBe(200)
-  expect(await running()).toBe(2)
+  await until('the other page reads', async () => (await running()) === 2)
+  pages.push(open('/first', ravi))
+  await until('the report of the other operator reads', async () => (await running()) === 3)
+  const meera = await newOperatorKey(db, ['read'], { operator: 'meera' })
+  pages.push(open('/second', meera))
+  expect((await open('/short', meera).page).status).toBe(200)
+  expect(await running()).toBe(3)
   for (const { leave } of pages) leave()
   await until('no query of the pages runs', async () => (await running()) === 0)
 })
@@ -106,13 +112,14 @@ it('a download ends with the browser that reads it', async () => {
   const reader = (await page).body?.getReader()
   expect((await reader?.read())?.value?.length).toBeGreaterThan(0)
   leave()
-  // The next page of the group begins once the download has ended.
+  // The next report of the operator begins once the download has ended.
   expect((await open('/limits', asha).page).status).toBe(200)
 })
 
 it('PostgreSQL limits the statements of pages to 120 s, also in a snapshot', async () => {
-  const text = await (await open('/limits', ravi).page).text()
-  expect(text.match(/<td[^>]*>2min</g)).toHaveLength(2)
+  for (const page of ['/limits', '/short']) {
+    expect((await (await open(page, ravi).page).text()).match(/<td[^>]*>2min</g)).toHaveLength(2)
+  }
 })
 
 it('the page of a cancelled query says what to do, and does not repeat the query', async () => {

@@ -22,6 +22,7 @@ async function filterOf({ mid, period }: InputOf<typeof OF_DAYS>, { db, now }: C
 
 export const listPayouts = read('reconcile payouts', 'List payouts and whether they were received', {
   title: 'Payouts',
+  isLong: true,
   note: 'Without days, the list covers the last 31 days.',
   fields: {
     ...{ period: ANY_PERIOD, mid: optional(MID) },
@@ -42,6 +43,7 @@ export const bookCommands = [
 
   read('reconcile open', 'List the open items that make up the balance', {
     title: 'Open items',
+    isLong: true,
     note: 'The amounts add up to carriedForward of ops reconcile. settledOn is the day on which the item was settled later.',
     fields: { asOf: AS_OF, mid: optional(MID) },
     csv: true,
@@ -60,6 +62,7 @@ export const bookCommands = [
 
   read('reconcile fees', 'List settlement lines with excess fees', {
     title: 'Fees',
+    isLong: true,
     fields: OF_DAYS,
     csv: true,
     async run(typed, context) {
@@ -70,6 +73,7 @@ export const bookCommands = [
 
   read('reconcile journal', 'Export double-entry postings for accounting', {
     title: 'Journal',
+    isLong: true,
     fields: OF_DAYS,
     csv: 'plain',
     async run(typed, context) {
@@ -82,6 +86,7 @@ export const bookCommands = [
 
   read('reconcile statement', 'Export a merchant’s account statement', {
     title: 'Account statement',
+    isLong: true,
     fields: { mid: MID, period: REPORTED_PERIOD },
     csv: 'plain',
     async run({ mid, period }, context) {

@@ -31,6 +31,7 @@ import { document, Money, type Output, table } from './result.ts'
 export const closeMonthCommands = [
   read('reconcile closed', 'List closed months and what changed since', {
     title: 'Closed months',
+    isLong: true,
     async run(_, { db, now }) {
       const months = await changesOfClosedMonths(db, now)
       const data = table('month, closedAt, closedBy, changed, sha256', months, {

@@ -86,8 +86,8 @@ export type Command = {
   /** Whether the console offers the change before others. */
   isUsual: boolean
   /**
-   * Whether the change may take minutes, so that the console shows its progress. `in parts` means that a part of the change
-   * stays stored if the process ends, and that a repeat completes it.
+   * Whether the command may take minutes. The console shows the progress of such a change, and reads few such lists at a
+   * time. `in parts` means that a part of the change stays stored if the process ends, and that a repeat completes it.
    */
   isLong: boolean | 'in parts'
   /** Checks the values by flag. Throws a UsageError for invalid values. */
@@ -102,14 +102,14 @@ export type Prepared = {
   preview: (context: Context) => Promise<Output>
 }
 
-type Definition<F extends CommandFields> = Partial<Pick<Command, 'title' | 'note' | 'csv'>> & {
+type Definition<F extends CommandFields> = Partial<Pick<Command, 'title' | 'note' | 'csv' | 'isLong'>> & {
   fields?: F
   /** Returns an error about several fields; undefined if there is none. */
   check?: (input: InputOf<F>) => string | undefined
 }
 
 type ChangeDefinition<F extends CommandFields> = Definition<F> &
-  Partial<Pick<Command, 'permits' | 'isUsual' | 'isLong'>> & {
+  Partial<Pick<Command, 'permits' | 'isUsual'>> & {
     /** What the audit stores in place of values that may contain a secret or customer data. */
     audited?: { readonly [key: string]: (given: string) => string }
     /** True for `migrate`, which creates the audit's tables. The tables may not exist when the command begins. */

@@ -52,6 +52,7 @@ const WRITTEN_OFF = z.enum(WRITTEN_OFF_AS, errorText(`must be ${AS}`))
 
 export const reconciliation = read('reconcile', 'Reconcile payments with settlements', {
   title: 'Reconciliation',
+  isLong: true,
   fields: {
     of: oneOf(
       [{ from: FROM, to: TO, asOf: AS_OF }, { month: LAST_MONTH, asOf: AS_OF }, { payout: PAYOUT }],
@@ -118,6 +119,7 @@ export const reconcileCommands = [
 
   read('reconcile differences', 'List open discrepancies and open payouts', {
     title: 'Discrepancies',
+    isLong: true,
     note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
     fields: {
       olderThan: flag(OLDER_THAN.default('1').transform(Number), 'DAYS', 'Smallest age in days', 'default: 1'),

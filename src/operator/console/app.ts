@@ -37,16 +37,7 @@ import { createOperatorKeys, type OperatorKey } from './operator-keys.ts'
 import { confirmationPage, errorPage, errorText, formPage, type Previewed, readPage, renderResult } from './pages.ts'
 import { search } from './search.ts'
 import { createUploads, SENT_TWICE } from './uploads.ts'
-import {
-  commandsOf,
-  groupOf,
-  type OperatorView,
-  type PageFields,
-  pageName,
-  type Run,
-  toFields,
-  valuesOf,
-} from './view.ts'
+import { commandsOf, type OperatorView, type PageFields, pageName, type Run, toFields, valuesOf } from './view.ts'
 import { createWork, endedPage, progressPage, type RequestedChange, type Work } from './work.ts'
 
 declare module 'fastify' {
@@ -92,6 +83,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   const shownAt = (page: string, { operator }: OperatorView) => `${operator.publicKey} ${page}`
   const serializeByKey = createSerializer()
   const reads = poolOf(context, limits.console.reads)
+  const longReads = poolOf(context, limits.console.longReads)
   const runAs = async ({ person, db }: Runner, command: Command, values: Values, run?: Run) => {
     const prepared = command.prepare(values)
     const file = run?.file && (await uploads.open(person, run.file.sha256))
@@ -107,7 +99,7 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
     limits.today.page,
   )
   const app = createOperatorApp(limits, requestMs)
-  app.addHook('onClose', () => reads.end())
+  app.addHook('onClose', () => Promise.all([reads.end(), longReads.end()]))
   await protect(app, dependencies, viewOf)
   await registerInput(app, limits.body)
   const { bytes: fieldSize, fields } = limits.body
@@ -224,8 +216,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
   }
 
   /**
-   * Serializes an operator's requests for the pages of one group, so that several slow pages of one operator leave database
-   * connections and processors to other operators. Drops a waiting request that the browser has cancelled.
+   * Serializes an operator's requests for one page, and for all pages that may read for minutes, so that slow pages leave
+   * database connections to other operators. Drops a waiting request that the browser has cancelled.
    */
   function inTurn(handle: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) {
     return (request: FastifyRequest, reply: FastifyReply) => {
@@ -233,9 +225,8 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       const check = () => {
         if (socket.destroyed) throw rejected(499, 'The browser has cancelled the request.')
       }
-      const command = offered.get((params as { page?: string }).page ?? '')
-      const [group] = view && command ? groupOf(view, command) : [url.split('?')[0]]
-      const key = `${view?.operator.operator} ${method} ${group}`
+      const isLong = offered.get((params as { page?: string }).page ?? '')?.isLong
+      const key = `${view?.operator.operator} ${method} ${isLong ? '' : url.split('?')[0]}`
       return serializeByKey(key, { check, claim: check }, () => handle(request, reply))
     }
   }
@@ -245,10 +236,12 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       title !== '' && operator.rights.includes(changes ? 'act' : 'read')
     const allowed = Object.entries(groups).map(([title, group]) => [title, group.filter(isAllowed)])
     const { db, leave } = forReader(reads)
+    const long = forReader(longReads)
+    const connectionsOf = ({ changes, isLong }: Command) => (changes ? context.db : isLong ? long.db : db)
     const run: OperatorView['run'] = (command, values, given) =>
       command === showToday
         ? runStartPage(...Object.keys(values))
-        : runAs({ person: operator.operator, db: command.changes ? context.db : db }, command, values, given)
+        : runAs({ person: operator.operator, db: connectionsOf(command) }, command, values, given)
     const { namesOf } = createMerchants(db)
     const choicesOf = async ({ choices }: Field) => (await choices?.(db, now()))?.slice(0, rows) ?? []
     return {
@@ -260,7 +253,11 @@ export async function createConsole(dependencies: Dependencies): Promise<Fastify
       now: now(),
       namesOf,
       choicesOf,
-      ...{ run, leave },
+      run,
+      leave() {
+        leave()
+        long.leave()
+      },
     }
   }
 
@@ -297,7 +294,7 @@ async function sendCsv(command: Command, fields: PageFields, view: OperatorView,
 }
 
 /** Creates connections of the console's role. */
-const poolOf = ({ config }: Dependencies['context'], limits: { size: number; queryTimeoutMs: number }) => {
+const poolOf = ({ config }: Dependencies['context'], limits: Partial<Limits['database']> & { size: number }) => {
   const { databaseMigrateUrl: url, preparedStatements } = config
   return createPool({ url, log: { warn: () => undefined }, preparedStatements, ...limits })
 }

@@ -135,12 +135,15 @@ export function forReader(pool: Database): { db: Database; leave: () => void } {
   const connect = async () => {
     const client = await pool.connect()
     const { release } = client
+    if (hasLeft) {
+      release()
+      throw new Error(LEFT)
+    }
     client.release = (error) => {
       used.delete(client)
       release(error)
     }
     used.add(client)
-    if (hasLeft) leave()
     return client
   }
   const query = async (...args: [string, unknown[]]) => {
@@ -149,10 +152,12 @@ export function forReader(pool: Database): { db: Database; leave: () => void } {
   }
   function leave() {
     hasLeft = true
-    for (const client of used) connectionOf(client).stream.destroy(new Error('the reader has left'))
+    for (const client of used) connectionOf(client).stream.destroy(new Error(LEFT))
   }
   return { db: Object.create(pool, { connect: { value: connect }, query: { value: query } }), leave }
 }
+
+const LEFT = 'The reader has left'
 
 export type Ending<T> = {
   /**
