@@ -284,37 +284,26 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
-/**
- * Locks the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer
- * other than the order's own.
- */
-async function lockIntent(
-  db: Queryable,
-  mid: string,
-  { orderId, acquirer }: PaymentReport,
-): Promise<StoredIntent | undefined> {
-  const { rows } = await db.query<StoredIntent>(LOCK_INTENT(mid, orderId, acquirer?.name, acquirer?.id))
-  return rows[0]
-}
-
-/** Returns what `lockIntent` does, without the lock. */
-export async function findIntent(
-  db: Queryable,
-  mid: string,
-  { orderId, acquirer }: PaymentReport,
-): Promise<StoredIntent | undefined> {
-  const { rows } = await db.query<StoredIntent>(FIND_INTENT(mid, orderId, acquirer?.name, acquirer?.id))
-  return rows[0]
-}
-
 const INTENT = `
   select ${STORED_INTENT}
     from payment_intents i
     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
    where i.mid = $1 and i.order_id = $2 and ${isReportedBy('$3', '$4')}`
 
-const FIND_INTENT = prepared(INTENT)
-const LOCK_INTENT = prepared(`${INTENT} for no key update of i`)
+/** Returns a function that reads the intent with a statement of these columns. */
+const reading =
+  (statement: (...values: unknown[]) => QueryConfig) =>
+  async (db: Queryable, mid: string, { orderId, acquirer }: PaymentReport): Promise<StoredIntent | undefined> =>
+    (await db.query<StoredIntent>(statement(mid, orderId, acquirer?.name, acquirer?.id))).rows[0]
+
+/**
+ * Returns the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer other
+ * than the order's own.
+ */
+export const findIntent = reading(prepared(INTENT))
+
+/** Locks what `findIntent` returns. */
+const lockIntent = reading(prepared(`${INTENT} for no key update of i`))
 
 /** What earlier reports would have stored or changed. */
 export type EarlierReports = {
