@@ -32,7 +32,9 @@ export async function rightsOf(role: Role, url: string): Promise<Record<string, 
                            else has_table_privilege('${role}', oid, right_)
                          end) as rights
        from pg_class
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')`,
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+        -- The views of an extension such as Citus are not the project's.
+        and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')`,
   )
   return Object.fromEntries(rows.map(({ table, rights }) => [table, rights]))
 }
