@@ -290,7 +290,10 @@ const INTENT = `
     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
    where i.mid = $1 and i.order_id = $2 and ${isReportedBy('$3', '$4')}`
 
-/** Returns a function that reads the intent with a statement of these columns. */
+const FIND_INTENT = prepared(INTENT)
+const LOCK_INTENT = prepared(`${INTENT} for no key update of i`)
+
+/** Returns a function that reads the intent with one of these statements. */
 const reading =
   (statement: (...values: unknown[]) => QueryConfig) =>
   async (db: Queryable, mid: string, { orderId, acquirer }: PaymentReport): Promise<StoredIntent | undefined> =>
@@ -300,10 +303,10 @@ const reading =
  * Returns the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer other
  * than the order's own.
  */
-export const findIntent = reading(prepared(INTENT))
+export const findIntent = reading(FIND_INTENT)
 
 /** Locks what `findIntent` returns. */
-const lockIntent = reading(prepared(`${INTENT} for no key update of i`))
+const lockIntent = reading(LOCK_INTENT)
 
 /** What earlier reports would have stored or changed. */
 export type EarlierReports = {
