@@ -231,7 +231,8 @@ describe('pages', () => {
       fetch(`http://127.0.0.1:${port}/refunds-list`, { headers, signal: signal ?? null })
     const waiting = async () => {
       const { rows } = await service.db.query(
-        `select from pg_locks where relation = 'refunds'::regclass and not granted`,
+        `select from pg_locks join pg_stat_activity using (pid)
+          where relation = 'refunds'::regclass and not granted and usename = 'upi_console'`,
       )
       return rows.length
     }
