@@ -62,6 +62,6 @@ it('a dry run of a daily transaction report counts what the import then counts, 
       expect(await storedRows(db)).toEqual(before)
       expect(judged).toEqual(await load(false))
     }),
-    { numRuns: runs(1_000, 40) },
+    { numRuns: runs(1_000, 15) },
   )
 })
