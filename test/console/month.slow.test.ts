@@ -133,6 +133,7 @@ function operatorAt(page: Page) {
     },
     /** Types into the input that has the focus. */
     async types(text: string) {
+      await page.locator('form.change input:focus').waitFor()
       typed.push(text)
       await page.keyboard.type(text)
     },
