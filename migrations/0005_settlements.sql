@@ -52,6 +52,7 @@ create table settlements (
   -- The bank's value date, or the day on which a pending settlement succeeded; null if it is the day of initiated_at.
   value_date date,
   account text, -- The acquirer account that paid it out; null if the file does not name it.
+  paid_account text, -- The acquirer account of its payment; null if the payment was not recorded before this version of the row.
   created_at timestamptz not null,
   import_id integer, -- The import that stored it or changed it last.
   recorded_at timestamptz default '-infinity', -- When this version of the row was stored.
@@ -93,6 +94,7 @@ create table settlement_versions (
   initiated_at timestamptz not null,
   value_date date,
   account text,
+  paid_account text,
   created_at timestamptz not null,
   import_id integer,
   recorded_at timestamptz default '-infinity',

@@ -44,6 +44,7 @@ create table difference_resolutions (
   settlement_utr text,
   -- What the entry adds to the bank's debt to the merchant; negative if it reduces the debt.
   amount_paise bigint not null,
+  account text not null, -- The acquirer account of the debt; `unknown` if neither payment nor file names it.
   written_off_as text,
   reason text not null,
   resolved_by text not null,
@@ -79,6 +80,20 @@ create table closed_items (
   constraint closed_items_pkey primary key (mid, month, item)
 );
 create trigger closed_items_append_only before update or delete or truncate on closed_items
+  for each statement execute function refuse_to_rewrite();
+
+-- The balance that a closed month carries forward by acquirer account. The accounts of a merchant add up to its figure
+-- carriedForward. Append-only.
+create table closed_balances (
+  mid text not null,
+  month text not null, -- `YYYY-MM`
+  account text not null, -- `unknown` for rows whose account was not known.
+  balance_paise bigint not null,
+  -- What the movements add up to beside the balance, because a resolved exception explains it.
+  explained_paise bigint not null,
+  constraint closed_balances_pkey primary key (mid, month, account)
+);
+create trigger closed_balances_append_only before update or delete or truncate on closed_balances
   for each statement execute function refuse_to_rewrite();
 
 -- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is

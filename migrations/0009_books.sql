@@ -3,13 +3,13 @@ drop view ledger;
 
 -- Every version of every settlement line: a row of a bank's or acquirer's file. A version was valid from recorded_at until before
 -- replaced_at; one that an import's undo replaced is `undone`. `item` is the UTR of the payment that the line settles; `acquirer` is
--- the account without the acquirer account, because a file may name an account where payments name none. `gross_paise` includes fee
--- and tax. The line is included on `day`, in India.
+-- the account without the acquirer account, because a file may name an account where payments name none. The debt of
+-- `clearing_account` changes. `gross_paise` includes fee and tax. The line is included on `day`, in India.
 create view settlement_lines as
 -- Citus takes the names of the columns from this first part. A condition on `at` reaches an index in each part.
 select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not null as names_payment, status,
        amount_paise < 0 as is_deduction, split_part(account, ':', 1) collate "C" as acquirer, account,
-       bank_reference_number as reference, import_id, initiated_at as at,
+       coalesce(paid_account, account, 'unknown') as clearing_account, bank_reference_number as reference, import_id, initiated_at as at,
        (initiated_at at time zone interval '330 minutes')::date as day, initiated_at, amount_paise as net_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0) as gross_paise, fee_paise, tax_paise, recorded_at,
        'infinity'::timestamptz as replaced_at, null::integer as replaced_by_import_id, false as undone
@@ -17,14 +17,14 @@ select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not n
  where value_date is null
  union all
 select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, amount_paise < 0,
-       split_part(account, ':', 1) collate "C", account, bank_reference_number, import_id,
+       split_part(account, ':', 1) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
        value_date::timestamp at time zone interval '330 minutes', value_date, initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, 'infinity', null, false
   from settlements
  where value_date is not null
  union all
 select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, amount_paise < 0,
-       split_part(account, ':', 1) collate "C", account, bank_reference_number, import_id,
+       split_part(account, ':', 1) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
        coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at),
        coalesce(value_date, (initiated_at at time zone interval '330 minutes')::date), initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, replaced_at,
@@ -45,31 +45,32 @@ select mid, account, coalesce(value_date::timestamp at time zone interval '330 m
 -- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is
 -- included on `day`, in India, and was valid from recorded_at until before replaced_at. A positive amount is owed to the merchant.
 -- The sum of an item's movements is its balance; the sum of all movements up to a day is carried forward from that day. A duplicate
--- payment is a movement `second`: the acquirer has received its money for the merchant too.
+-- payment is a movement `second`: the acquirer has received its money for the merchant too. `acquirer` places a movement in a
+-- payout, and `account` in the ledger of an acquirer account.
 create view ledger as
 select p.mid, p.utr as item, case p.kind when 'second' then 'second' else 'payment' end as kind, p.utr as name, p.order_id,
-       split_part(p.acquirer, ':', 1) collate "C" as acquirer, coalesce(p.paid_at, p.received_at) as at,
+       split_part(p.acquirer, ':', 1) collate "C" as acquirer, p.acquirer as account, coalesce(p.paid_at, p.received_at) as at,
        (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day, p.amount_paise,
        p.received_at as recorded_at, 'infinity'::timestamptz as replaced_at, null::integer as import_id,
        null::integer as replaced_by_import_id
   from payments p
  union all
-select mid, item, case when is_deduction then 'deduction' else 'settlement' end, utr, null, acquirer, at, day, -gross_paise,
+select mid, item, case when is_deduction then 'deduction' else 'settlement' end, utr, null, acquirer, clearing_account, at, day, -gross_paise,
        recorded_at, replaced_at, import_id, replaced_by_import_id
   from settlement_lines
  where status = 'SUCCESS'
  union all
-select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1) collate "C", ended_at,
+select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1) collate "C", acquirer, ended_at,
        (ended_at at time zone interval '330 minutes')::date, -amount_paise, ended_at, 'infinity', null, null
   from refunds
  where status = 'SUCCESS'
  union all
-select t.mid, r.utr, 'refund returned', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1) collate "C", t.returned_at,
+select t.mid, r.utr, 'refund returned', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1) collate "C", r.acquirer, t.returned_at,
        (t.returned_at at time zone interval '330 minutes')::date, r.amount_paise, t.returned_at, 'infinity', null, null
   from refund_returns t
   join refunds r on r.mid = t.mid and r.our_refund_id = t.our_refund_id
  union all
-select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null,
+select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null, account,
        day::timestamp at time zone interval '330 minutes', day, amount_paise, resolved_at, 'infinity', null, null
   from difference_resolutions
  where amount_paise <> 0;

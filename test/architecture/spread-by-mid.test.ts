@@ -35,7 +35,7 @@ const DISTRIBUTE = readFileSync(new URL('../../src/operator/deploy/citus.sql', i
 const WHOLE_ON_EACH_NODE = /whole_on_each_node constant text\[\] := array\[([^\]]*)\]/.exec(DISTRIBUTE)?.[1] ?? ''
 const SMALL_TABLES = [...[...WHOLE_ON_EACH_NODE.matchAll(/\w+/g)].map(([name]) => name), 'pg_extension']
 /** Tables of an import's own connection. */
-const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'payment_names', 'daily_report']
+const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'payment_names', 'paid_accounts', 'daily_report']
 /** Statements that neither read nor write rows, or only temporary ones. */
 const NO_ROWS =
   /^\s*(begin|commit|rollback|set|analyze daily_report|lock table|truncate incoming|create temporary table|copy (incoming|daily_report))\b/i
@@ -240,6 +240,8 @@ it('every statement on a tenant’s table names mid, or the service’s unguessa
       'payments import: payments',
       // An import matches rows of all merchants with the bank references that became known since the last import.
       'settlements import: payments',
+      // It finds rows of no known account by the UTRs of payments that became known since.
+      'settlements import: settlements',
       // Pending jobs and expired orders are found over all merchants; they are claimed merchant by merchant.
       'webhooks: acquirer_intents',
       'webhooks: payment_intents',

@@ -35,6 +35,7 @@ const RIGHTS: Record<string, string[]> = {
   audit_outcomes: ['INSERT', 'SELECT', 'UPDATE'],
   bank_holiday_changes: ['SELECT'],
   bank_holidays: ['SELECT'],
+  closed_balances: ['INSERT', 'SELECT'],
   closed_items: ['INSERT', 'SELECT'],
   // The lock of a close needs the right to update.
   closed_months: ['INSERT', 'SELECT', 'UPDATE'],
@@ -102,7 +103,7 @@ describe('the console’s role', () => {
       payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at learned_at',
       refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       settlement_imports: 'undone_at undone_by',
-      settlements: 'account fee_paise import_id payment_utr recorded_at status tax_paise value_date',
+      settlements: 'account fee_paise import_id paid_account payment_utr recorded_at status tax_paise value_date',
       statement_lines: 'matched_payout',
       webhook_deliveries: 'attempts delivered_at due_at',
       webhook_expiries: 'final_at',

@@ -49,6 +49,7 @@ const RIGHTS: Record<string, string[]> = {
   audit_outcomes: [],
   bank_holidays: [],
   bank_holiday_changes: [],
+  closed_balances: [],
   closed_items: [],
   closed_months: [],
   current_refunds: ['SELECT'],

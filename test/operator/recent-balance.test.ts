@@ -83,8 +83,8 @@ it('ops today reports that yesterday does not balance if ops reconcile finds a d
   const { mid: ended } = await newMerchant(db)
   await db.query(
     `insert into difference_resolutions
-       (mid, difference_id, entry, day, kind, amount_paise, reason, resolved_by, resolved_at)
-     values ($1, '2611170123456789', 1, '2026-11-17', 'payout total', 5000, 'paid by hand', 'asha', $2)`,
+       (mid, difference_id, entry, day, kind, amount_paise, account, reason, resolved_by, resolved_at)
+     values ($1, '2611170123456789', 1, '2026-11-17', 'payout total', 5000, 'direct', 'paid by hand', 'asha', $2)`,
     [ended, at('2026-11-17')],
   )
   await pay(named, 'D0', '2026-10-05')

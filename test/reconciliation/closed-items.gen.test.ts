@@ -85,6 +85,7 @@ it('reconcile finds the same open discrepancies and balances from the last close
       return { whole: await readSince(snapshot, mids, day), since: await readSince(snapshot, mids, day, closed) }
     })
     expect(since.sums, day).toEqual(whole.sums)
+    expect(since.accounts, day).toEqual(whole.accounts)
     expect(since.open, day).toEqual(whole.open)
     const [one] = whole.open
     if (one === undefined) return

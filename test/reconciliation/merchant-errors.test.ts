@@ -212,7 +212,7 @@ it('a closed month is the base of reports on all merchants but one whose later c
     1,
     [
       { mid: 'A1', total: { broughtForward: '200.00' } },
-      { mid: 'B1', error: 'the database returned the integer -18000000000000000000, which is beyond 2^53' },
+      { mid: 'B1', error: 'the database returned the integer -18000000000000020000, which is beyond 2^53' },
     ],
   ])
   const { code, stdout } = await opsOn('2026-11-10', 'reconcile', 'closed')

@@ -1,5 +1,5 @@
 import { toSafeInteger } from '../../platform/db/number-types.ts'
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays } from '../ledger/bank-days.ts'
@@ -11,26 +11,48 @@ import { judgeExplained, undeductedOf } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { readForms } from './payout-forms.ts'
 
-/**
- * Returns the bank's debt to the merchant before `day`, in paise. With `closed`, continues from the closed month instead
- * of reading all earlier movements.
- */
-export const broughtForward = async (merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> =>
-  (await balanceBefore(merchant, day, closed)).sum
+/** Balances in paise by acquirer account, and their sum. */
+export type Balances = { sum: Paise; accounts: ReadonlyMap<string, Paise> }
 
 /**
- * Returns `broughtForward` as `sum`. The sum of all earlier movements is reduced by discrepancies that a resolved exception
+ * Returns the acquirers' debt to the merchant before `day`, in paise. With `closed`, continues from the closed month
+ * instead of reading all earlier movements.
+ */
+export const broughtForward = async (merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> =>
+  (await balancesBefore(merchant, day, closed)).sum
+
+/**
+ * Returns the balances before `day`. The sum of all earlier movements is reduced by discrepancies that a resolved exception
  * explains, because no movement records these discrepancies; `explained` has their sum of each UTR.
  */
-export async function balanceBefore(merchant: MerchantSnapshot, day: string, closed: ClosedBase | undefined) {
+export async function balancesBefore(
+  merchant: MerchantSnapshot,
+  day: string,
+  closed: ClosedBase | undefined,
+): Promise<Balances & { explained: ReadonlyMap<string, Paise> }> {
   const { client, mid, known } = merchant
   const base = closed !== undefined && closed.to < day ? closed : undefined
   const begin = base && startOfDay(addDays(base.to, 1))
-  const [moved] = await SUM(client, { mid, known, begin, end: startOfDay(day) })
-  const sum = addPaise(moved?.sum ?? 0, toSafeInteger(base?.sums.get(mid) ?? '0'))
+  const moved = await SUMS(client, { mid, known, begin, end: startOfDay(day) })
+  const accounts = new Map(moved.map(({ account, sum }) => [account, sum]))
+  const add = (account: string, amount: Paise) => accounts.set(account, addPaise(accounts.get(account) ?? 0, amount))
+  for (const [account, sum] of base?.sums.get(mid) ?? []) add(account, toSafeInteger(sum))
+  const explained = await explainedBefore(merchant, day)
+  for (const [utr, account] of await accountsOf(merchant, [...explained.keys()])) {
+    add(account, -(explained.get(utr) ?? 0))
+  }
+  return { sum: [...accounts.values()].reduce(addPaise, 0), accounts: withoutZeros(accounts), explained }
+}
+
+const withoutZeros = (accounts: ReadonlyMap<string, Paise>) =>
+  new Map([...accounts].filter(([, balance]) => balance !== 0).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+/** Returns, by UTR, the sums of discrepancies before `day` that a resolved exception explains. */
+export async function explainedBefore(merchant: MerchantSnapshot, day: string): Promise<ReadonlyMap<string, Paise>> {
+  const { client, mid, known } = merchant
   const explained = new Map<string, Paise>()
   const utrs = explainedUtrs(merchant)
-  if (utrs.length === 0) return { sum, explained }
+  if (utrs.length === 0) return explained
   const { resolve } = resolverOf(
     mid,
     await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }),
@@ -38,12 +60,34 @@ export async function balanceBefore(merchant: MerchantSnapshot, day: string, clo
   const forms = await readForms(merchant, refundedFailures(merchant))
   for await (const items of itemsOf(merchant, utrs)) {
     for (const one of resolve(judgeExplained(merchant, forms, items))) {
-      const utr = one.utr ?? ''
+      const utr = one.utr ?? one.settlementUtr ?? ''
       if (one.resolution !== null && one.day < day) explained.set(utr, addPaise(explained.get(utr) ?? 0, one.owed))
     }
   }
-  return { sum: [...explained.values()].reduce((left, owed) => left - owed, sum), explained }
+  return explained
 }
+
+/** Returns the acquirer account of each of these items: of its payment, otherwise of its settlement line. */
+export async function accountsOf(
+  { client, mid, known }: Pick<MerchantSnapshot, 'client' | 'mid' | 'known'>,
+  utrs: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = utrs.length === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs })
+  return new Map(found.map(({ item, account }) => [item, account]))
+}
+
+const ACCOUNTS = plannedQuery<
+  { item: string; account: string },
+  { mid: string; known: Date; utrs: readonly string[] }
+>(`
+  select item, coalesce((array_agg(account order by kind not in ('payment', 'second'), at))[1], 'unknown') as account
+    from unnest(:utrs::text[]) as u (item)
+    left join (
+      select item, account, kind, at
+        from ledger
+       where mid = :mid and item = any (:utrs) and kind <> 'resolution' and (recorded_at <= :known) is true and replaced_at > :known) l
+   using (item)
+   group by item`)
 
 /** Returns the payouts of payments that failed after their success and were refunded, whose forms place the refunds. */
 function refundedFailures(merchant: MerchantSnapshot): PayoutName[] {
@@ -61,8 +105,9 @@ function explainedUtrs({ exceptions, failed, unknownOrders }: MerchantSnapshot):
   return [...new Set([...resolved, ...failed, ...ofUnknown].map(({ utr }) => utr))]
 }
 
-const SUM = query<{ sum: Paise }, { mid: string; known: Date; begin: Date | undefined; end: Date }>(`
-  select coalesce(sum(amount_paise), 0)::bigint as sum
+const SUMS = query<{ account: string; sum: Paise }, { mid: string; known: Date; begin: Date | undefined; end: Date }>(`
+  select account, sum(amount_paise)::bigint as sum
     from ledger
    where mid = :mid and at >= coalesce(:begin::timestamptz, '-infinity') and at < :end
-     and (recorded_at <= :known) is true and replaced_at > :known`)
+     and (recorded_at <= :known) is true and replaced_at > :known
+   group by account`)

@@ -2,10 +2,12 @@ import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, boundsOf } from '../ledger/bank-days.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
 import { lockSettlements } from '../settlements/imports.ts'
+import { accountsOf, explainedBefore } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
-import { readMerchant } from './merchant.ts'
-import { type MerchantError, readOne } from './merchant-errors.ts'
+import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { findOpen } from './open-discrepancies.ts'
 import { readMids, readSnapshot } from './snapshot.ts'
 
@@ -30,8 +32,14 @@ const BLOCK_CHANGES = query('lock table closed_months in share row exclusive mod
 
 type Item = { item: string; day: string; balance: Paise }
 
-/** The balance that a month carries forward for one merchant: each open discrepancy, and the remainder of the sum. */
-export type ClosedItems = { mid: string; items: Item[] }
+/** A part of a balance that is carried forward, in paise. `explained` is what resolved exceptions explain beside it. */
+type AccountBalance = { account: string; balance: Paise; explained: Paise }
+
+/**
+ * The balance that a month carries forward for one merchant: each open discrepancy with the remainder of all movements, and
+ * the balance of each acquirer account.
+ */
+export type ClosedItems = { mid: string; items: Item[]; accounts: AccountBalance[] }
 
 /**
  * Returns the balance that all movements until `to` carry forward, merchant by merchant, as known at `closedAt`. Stops at
@@ -45,33 +53,70 @@ export function readClosedItems(
     const all: ClosedItems[] = []
     const closed = await readClosedBase(snapshot, addDays(to, 1))
     const sums = await SUMS(snapshot.client, { known: closedAt, end: boundsOf({ from: to, to }).end })
-    const rests = new Map(sums.map(({ mid, sum }) => [mid, sum]))
-    for (const mid of new Set([...(await readMids(snapshot.client, {})), ...rests.keys()])) {
-      const items: Item[] = []
+    const sumsOf = groupBy(sums, ({ mid }) => mid)
+    for (const mid of new Set([...(await readMids(snapshot.client, {})), ...sumsOf.keys()])) {
       const read = await readOne(snapshot, mid, async () => {
-        await findOpen(await readMerchant(snapshot, mid), { closed, to }, (open) => {
+        const merchant = await readMerchant(snapshot, mid)
+        const own = sumsOf.get(mid) ?? []
+        const items: Item[] = []
+        await findOpen(merchant, { closed, to }, (open) => {
           items.push(...open.map(({ id, day, owed }) => ({ item: id, day, balance: owed })))
         })
-        return items.reduce((left, { balance }) => addPaise(left, -balance), rests.get(mid) ?? 0)
+        const sum = own.reduce((all, one) => addPaise(all, one.sum), 0)
+        const rest = items.reduce((left, { balance }) => addPaise(left, -balance), sum)
+        if (rest !== 0) items.push({ item: '', day: to, balance: rest })
+        return { mid, items, accounts: await balancesOf(merchant, own, addDays(to, 1)) }
       })
-      if (typeof read !== 'number') return read
-      if (read !== 0) items.push({ item: '', day: to, balance: read })
-      if (items.length > 0) all.push({ mid, items })
+      if (isMerchantError(read)) return read
+      if (read.items.length + read.accounts.length > 0) all.push(read)
     }
     return all
   })
 }
 
-const SUMS = query<{ mid: string; sum: Paise }, { known: Date; end: Date }>(`
-  select mid, sum(amount_paise)::bigint as sum
+/** Returns the balances before `day` of the accounts with these sums of movements. */
+async function balancesOf(
+  merchant: MerchantSnapshot,
+  sums: readonly { account: string; sum: Paise }[],
+  day: string,
+): Promise<AccountBalance[]> {
+  const explained = await explainedBefore(merchant, day)
+  const ofAccounts = new Map<string, Paise>()
+  for (const [utr, account] of await accountsOf(merchant, [...explained.keys()])) {
+    ofAccounts.set(account, addPaise(ofAccounts.get(account) ?? 0, explained.get(utr) ?? 0))
+  }
+  const sumsOf = new Map(sums.map(({ account, sum }) => [account, sum]))
+  return [...new Set([...sumsOf.keys(), ...ofAccounts.keys()])].sort().map((account) => {
+    const own = ofAccounts.get(account) ?? 0
+    return { account, balance: addPaise(sumsOf.get(account) ?? 0, -own), explained: own }
+  })
+}
+
+const SUMS = query<{ mid: string; account: string; sum: Paise }, { known: Date; end: Date }>(`
+  select mid, account, sum(amount_paise)::bigint as sum
     from ledger
    where at < :end and (recorded_at <= :known) is true and replaced_at > :known
-   group by mid`)
+   group by mid, account`)
 
 /** Stores the balance that a month carries forward. */
 export async function storeClosedItems(client: Queryable, month: string, all: readonly ClosedItems[]): Promise<void> {
-  for (const { mid, items } of all) await INSERT(client, { mid, month, items: JSON.stringify(items) })
+  for (const { mid, items, accounts } of all) {
+    await INSERT(client, { mid, month, items: JSON.stringify(items) })
+    await INSERT_BALANCES(client, { mid, month, accounts: JSON.stringify(accounts) })
+  }
 }
+
+/** Returns the balances that a closed month carries forward, except 0, by merchant and acquirer account. */
+export const readClosedBalances = query<{ mid: string; account: string; balance: Paise }, { month: string }>(`
+  select mid, account, balance_paise as balance
+    from closed_balances
+   where month = :month and balance_paise <> 0
+   order by mid, account`)
+
+const INSERT_BALANCES = query<object, { mid: string; month: string; accounts: string }>(`
+  insert into closed_balances (mid, month, account, balance_paise, explained_paise)
+  select :mid, :month, account, balance, explained
+    from json_to_recordset(:accounts) as a (account text, balance bigint, explained bigint)`)
 
 const INSERT = query<object, { mid: string; month: string; items: string }>(`
   insert into closed_items (mid, month, item, day, balance_paise)

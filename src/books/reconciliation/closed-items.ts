@@ -1,16 +1,22 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
 import { daysOfMonth } from './closed-months.ts'
 import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
  * A closed month with its open items. A report continues from these items instead of reading all earlier movements.
- * `sums` maps each `mid` to the current sum of all earlier movements in paise, as text, because a sum beyond 2^53 is an
- * error of its own merchant only.
+ * `sums` has the current sum of all earlier movements in paise by `mid` and acquirer account, as text, because a sum beyond
+ * 2^53 is an error of its own merchant only.
  */
-export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, string> }
+export type ClosedBase = {
+  month: string
+  closedAt: Date
+  to: string
+  sums: ReadonlyMap<string, readonly (readonly [account: string, sum: string])[]>
+}
 
 /** Returns the newest closed month before `day` whose open items are stored, as known at the time of the snapshot. */
 export async function readClosedBase(
@@ -21,7 +27,8 @@ export async function readClosedBase(
   if (closed === undefined) return undefined
   const { to } = daysOfMonth(closed.month)
   const sums = await SUMS(client, { ...closed, known, end: boundsOf({ from: to, to }).end })
-  return { ...closed, to, sums: new Map(sums.map(({ mid, sum }) => [mid, sum])) }
+  const byMid = [...groupBy(sums, ({ mid }) => mid)]
+  return { ...closed, to, sums: new Map(byMid.map(([mid, own]) => [mid, own.map((one) => [one.account, one.sum])])) }
 }
 
 type ClosedAt = { month: string; closedAt: Date }
@@ -33,17 +40,17 @@ const NEWEST = query<ClosedAt, { known: Date; before: string }>(`
    order by month desc
    limit 1`)
 
-/** Adds the changes since the month was closed to the balances carried forward. */
-const SUMS = query<{ mid: string; sum: string }, ClosedAt & { known: Date; end: Date }>(`
-  select mid, sum(paise)::text as sum
-    from (select mid, balance_paise as paise from closed_items where month = :month
+/** Adds the changes since the month was closed to the sums of that time. */
+const SUMS = query<{ mid: string; account: string; sum: string }, ClosedAt & { known: Date; end: Date }>(`
+  select mid, account, sum(paise)::text as sum
+    from (select mid, account, balance_paise + explained_paise as paise from closed_balances where month = :month
            union all
-          select mid, case when recorded_at <= :closedAt then -amount_paise else amount_paise end
+          select mid, account, case when recorded_at <= :closedAt then -amount_paise else amount_paise end
             from ledger
            where at < :end
              and (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
                   or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)) each
-   group by mid`)
+   group by mid, account`)
 
 /**
  * Returns ranges of days until `to` on which the merchant may have open discrepancies. The ranges contain days of

@@ -6,7 +6,7 @@ import { addDays, boundsOf } from '../ledger/bank-days.ts'
 import type { DiscrepancyKind } from '../ledger/discrepancies.ts'
 import { payoutKey, payoutOf } from '../ledger/judge-payouts.ts'
 import { createList } from './book.ts'
-import { balanceBefore } from './brought-forward.ts'
+import { balancesBefore } from './brought-forward.ts'
 import { type ClosedBase, readClosedBase } from './closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
@@ -72,7 +72,7 @@ async function openItemsOf(
 ): Promise<OpenItem[]> {
   const { mid } = merchant
   const { asOf } = requested
-  const { sum, explained } = await balanceBefore(merchant, addDays(asOf, 1), closed)
+  const { sum, explained } = await balancesBefore(merchant, addDays(asOf, 1), closed)
   const unjudged = new Map((await readUnjudged(merchant, asOf)).map((one) => [one.utr, one]))
   const subtract = (utr: string | null, amount: Paise) => {
     const one = unjudged.get(utr ?? '')

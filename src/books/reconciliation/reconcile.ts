@@ -1,10 +1,10 @@
 import type { PoolClient } from 'pg'
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
-import type { Days } from '../ledger/bank-days.ts'
+import { addDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy } from '../ledger/discrepancies.ts'
 import { type Book, judgeDays, readBook } from './book.ts'
-import { broughtForward } from './brought-forward.ts'
+import { type Balances, balancesBefore } from './brought-forward.ts'
 import { type ClosedBase, readClosedBase } from './closed-items.ts'
 import {
   ALL,
@@ -29,10 +29,14 @@ export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
   exceptions: WithMerchantOrderId<OpenException>[]
   /** Each day with its opening and closing balance. */
   days: ({ day: string } & Sums & Balance)[]
+  /** The opening and closing balance of each acquirer account that has one. */
+  accounts: AccountBalance[]
   total: Totals
   /** Changes since the month was closed; null if nothing has changed, or if the days are not a closed month. */
   changed: MonthChange | null
 }
+
+type AccountBalance = Balance & { account: string }
 
 /**
  * The totals of the merchants that could be reconciled; `errors` is the number of the other merchants. `changed` contains
@@ -99,7 +103,8 @@ async function readMerchantBook(
   const { mid } = merchant
   const { form, byDay, discrepancies, unlisted } = await readBook(merchant, days)
   const exceptions = await openExceptions(merchant, days)
-  const total = totalsFrom(await broughtForward(merchant, days.from, closed))
+  const brought = await balancesBefore(merchant, days.from, closed)
+  const total = totalsFrom(brought.sum)
   total.openExceptions = exceptions.length
   const ofDays = [...byDay]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -113,12 +118,21 @@ async function readMerchantBook(
   const changed =
     isEmpty && month?.figures[mid] === undefined ? undefined : month && (await changesSince(merchant, month, total))
   if (isEmpty && changed === undefined) return undefined
+  const carried = await balancesBefore(merchant, addDays(days.to, 1), closed)
   return {
-    ...{ mid, form, unlisted, days: ofDays, total, changed: changed ?? null },
+    ...{ mid, form, unlisted, days: ofDays, total, changed: changed ?? null, accounts: betweenOf(brought, carried) },
     discrepancies: await withMerchantOrderIds(merchant, discrepancies),
     exceptions: await withMerchantOrderIds(merchant, exceptions),
   }
 }
+
+/** Returns the balances of each account before and after a period. */
+const betweenOf = (brought: Balances, carried: Balances): AccountBalance[] =>
+  [...new Set([...brought.accounts.keys(), ...carried.accounts.keys()])].sort().map((account) => ({
+    account,
+    brought: brought.accounts.get(account) ?? 0,
+    carried: carried.accounts.get(account) ?? 0,
+  }))
 
 /**
  * Returns the discrepancy with the id `id` as known at `now`, or undefined if no discrepancy has this id. Passes the

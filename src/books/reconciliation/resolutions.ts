@@ -21,20 +21,47 @@ export async function enterResolution(
   const { owed, entries, kind, ...about } = discrepancy
   // The acquirer has paid a short payout in full, so resolving the discrepancy does not change the acquirer's debt.
   const moved = kind === 'short payout' ? 0 : -owed
-  return (
-    (await insertEntry(db, { ...about, kind: STORED_KINDS[kind], entry: entries + 1, moved, reason, by, now, as }))
-      .length === 1
-  )
+  const [{ account } = { account: 'unknown' }] = await ACCOUNT(db, about)
+  const entry = { ...about, account, kind: STORED_KINDS[kind], entry: entries + 1, moved }
+  return (await insertEntry(db, { ...entry, reason, by, now, as })).length === 1
 }
 
-type NewEntry = Pick<Discrepancy, 'id' | 'mid' | 'day' | 'orderId' | 'utr' | 'settlementUtr'> &
-  Ending & { kind: string; entry: number; moved: Paise }
+type About = Pick<Discrepancy, 'mid' | 'day' | 'utr' | 'settlementUtr' | 'account'>
+
+/**
+ * The acquirer account of a discrepancy: of its payment, otherwise of its settlement line. Of a payout by totals, it is the
+ * account of a line of the payout's day, otherwise of the last payment before that day.
+ */
+const ACCOUNT = query<{ account: string }, About>(`
+  select account
+    from (select 1 as place, acquirer as account from payments where mid = :mid and utr = :utr
+           union all
+          (select 2, clearing_account
+             from settlement_lines
+            where mid = :mid and replaced_at = 'infinity' and clearing_account <> 'unknown'
+              and (utr = :settlementUtr
+                   or :settlementUtr::text is null and day = :day::date and (:account::text is null or acquirer = :account))
+            limit 1)
+           union all
+          (select 3, acquirer
+             from payments
+            where mid = :mid and :utr::text is null and :settlementUtr::text is null
+              and (:account::text is null or split_part(acquirer, ':', 1) = :account)
+              and coalesce(paid_at, received_at) < :day::timestamp at time zone interval '330 minutes'
+            order by coalesce(paid_at, received_at) desc
+            limit 1)) found
+   order by place
+   limit 1`)
+
+type NewEntry = Omit<About, 'account'> &
+  Pick<Discrepancy, 'id' | 'orderId'> &
+  Ending & { kind: string; entry: number; moved: Paise; account: string }
 
 const insertEntry = query<{ entry: number }, NewEntry>(`
   insert into difference_resolutions
-    (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, reason, resolved_by, resolved_at,
+    (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, account, reason, resolved_by, resolved_at,
      written_off_as)
-  values (:mid, :id, :entry, :day, :kind, :orderId, :utr, :settlementUtr, :moved, :reason, :by, :now, :as)
+  values (:mid, :id, :entry, :day, :kind, :orderId, :utr, :settlementUtr, :moved, :account, :reason, :by, :now, :as)
       on conflict do nothing
   returning entry`)
 

@@ -30,7 +30,7 @@ export async function storeChanges(
 
 /** The fields that a later file may change. Dates are `YYYY-MM-DD`. Null means that no file has stated a value yet. */
 type Changeable = { status: SettlementStatus } & Record<'fee' | 'tax', Paise | null> &
-  Record<'payment_utr' | 'account' | 'value_date', string | null>
+  Record<'payment_utr' | 'account' | 'paid_account' | 'value_date', string | null>
 
 /**
  * Fields that a later import may fill if earlier imports left these fields empty. A stored value is never overwritten.
@@ -65,12 +65,12 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
-  const changeable = (of: string, account: string) =>
-    `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise,
-                       'payment_utr', ${of}.payment_utr, 'account', ${account}, 'value_date', ${of}.value_date)`
+  const changeable = (of: string, account: string, paidAccount: string) =>
+    `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise, 'payment_utr', ${of}.payment_utr,
+                       'account', ${account}, 'paid_account', ${paidAccount}, 'value_date', ${of}.value_date)`
   const { rows } = await client.query<Difference>(
-    `select i.line, i.mid, i.utr, ${changeable('i', '$2::text')} as said,
-            ${changeable('s', 's.account')} as stored, s.import_id as "storedBy",
+    `select i.line, i.mid, i.utr, ${changeable('i', '$2::text', 'a.account')} as said,
+            ${changeable('s', 's.account', 's.paid_account')} as stored, s.import_id as "storedBy",
             coalesce(i.given_payment_utr, i.payment_utr) as "givenPaymentUtr",
             case when i.value_date is not null
                  then to_char(s.initiated_at at time zone interval '330 minutes', 'YYYY-MM-DD') end as "initiatedOn",
@@ -80,6 +80,7 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
               case when s.initiated_at <> i.initiated_at then 'initiation_date' end], null) as others
        from incoming i
        join settlements s on s.mid = i.mid and s.utr = i.utr
+       left join paid_accounts a on a.line = i.line
       where s.status = 'PENDING'
          or s.import_id <> all ($1::integer[])
          or (s.status, s.amount_paise, s.bank_reference_number, s.initiated_at)
@@ -120,6 +121,7 @@ function separateChanges(
       next[field] ??= said[field]
     }
     ADDED.forEach(fill)
+    next.paid_account ??= said.paid_account
     next.value_date = valueDate(current, said, { initiatedOn, today })
     const isOther = (field: (typeof ADDED)[number]) =>
       said[field] !== null && next[field] !== null && said[field] !== next[field]
@@ -172,7 +174,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
        select *
          from json_to_recordset($3)
               as c (mid text, utr text, status text, fee bigint, tax bigint, payment_utr text, account text,
-                    value_date date)
+                    paid_account text, value_date date)
      ), before as (
        ${intoVersions({ undone: false })}
          from changed c
@@ -181,7 +183,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
      )
      update settlements s
         set status = c.status, fee_paise = c.fee, tax_paise = c.tax, payment_utr = c.payment_utr, account = c.account,
-            value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
+            paid_account = c.paid_account, value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
        from changed c
       where s.mid = c.mid and s.utr = c.utr`,
     [importId, now, JSON.stringify(changed)],

@@ -122,6 +122,7 @@ async function prepare(client: Queryable): Promise<void> {
       -- The payment_utr in the file, before the stored UTR of a known payment replaced it.
       given_payment_utr text collate "C"
     ) on commit drop`)
+  await client.query('create temporary table paid_accounts (line bigint primary key, account text) on commit drop')
   await prepareDeductions(client)
   await preparePaymentNames(client)
 }
@@ -162,11 +163,12 @@ async function storeDeductions(client: Queryable, running: Running): Promise<Lin
 
 /** Stores the rows in `incoming`, adds them to the counts, and empties `incoming`. */
 async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineError[]> {
+  await client.query(PAID_ACCOUNTS)
   const { inserted, amount } = await insertNew(client, running)
   const isAllNew = inserted === rowCount
   const unknown = isAllNew ? [] : await findUnknown(client)
   const { updated, errors } = isAllNew ? { updated: 0, errors: [] } : await storeChanges(client, running)
-  await client.query('truncate incoming')
+  await client.query('truncate incoming, paid_accounts')
   errors.push(...unknown)
   const { counts } = running
   counts.inserted += inserted
@@ -175,6 +177,13 @@ async function storeIncoming(client: Queryable, rowCount: number, running: Runni
   counts.unchanged += rowCount - inserted - updated - errors.length
   return errors
 }
+
+/** Finds the acquirer accounts of the payments that rows in `incoming` settle, as far as the payments are recorded. */
+const PAID_ACCOUNTS = `
+  insert into paid_accounts (line, account)
+  select i.line, p.acquirer
+    from incoming i
+    join payments p on p.mid = i.mid and p.utr = upper(coalesce(i.payment_utr, i.utr))`
 
 /**
  * Inserts each row whose (mid, utr) is new; if several rows share a new key, inserts the first. Inserts in key order,
@@ -186,10 +195,11 @@ async function insertNew(client: Queryable, { importId, now, account }: Running)
     `with inserted as (
        insert into settlements
          (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, fee_paise, tax_paise, payment_utr,
-          value_date, account, import_id, recorded_at)
+          value_date, account, paid_account, import_id, recorded_at)
        select i.mid, i.utr, i.amount_paise, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
-              i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, $3, $2, $1
+              i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, $3, a.account, $2, $1
          from incoming i
+         left join paid_accounts a using (line)
         where exists (select from merchants m where m.mid = i.mid)
         order by i.mid collate "C", i.utr, i.line
            on conflict (mid, utr) do nothing

@@ -25,9 +25,13 @@ export async function matchReferences(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
   const [since] = await SINCE(client, {})
-  const { rows } = await client.query<{ storedBy: number | null; rows: number }>(MATCH, [importId, now, since?.time])
-  for (const { storedBy } of rows) if (storedBy !== null) bases.add(storedBy)
-  return rows.reduce((sum, { rows: count }) => sum + count, 0)
+  let matched = 0
+  for (const match of [BY_REFERENCE, BY_UTR]) {
+    const { rows } = await client.query<{ storedBy: number | null; rows: number }>(match, [importId, now, since?.time])
+    for (const { storedBy } of rows) if (storedBy !== null && storedBy !== importId) bases.add(storedBy)
+    matched += rows.reduce((sum, { rows: count }) => sum + count, 0)
+  }
+  return matched
 }
 
 /**
@@ -63,10 +67,27 @@ const SINCE = query<{ time: Date }, object>(`
             order by i.import_id desc
             limit 1), 'epoch') - interval '1 hour' as time`)
 
+/**
+ * Stores new versions of the rows of `matched`, which has their keys, their payment's UTR if it differs from their own, and
+ * the account of their payment.
+ */
+const storing = (matched: string) => `
+  with matched as materialized (${matched}), before as (
+    ${intoVersions({ undone: false })}
+      from matched m
+      join settlements s on s.mid = m.mid and s.utr = m.utr
+  ), after as (
+    update settlements s
+       set payment_utr = coalesce(m.payment_utr, s.payment_utr), paid_account = m.account, import_id = $1,
+           recorded_at = greatest(s.recorded_at, $2)
+      from matched m
+     where s.mid = m.mid and s.utr = m.utr
+  )
+  select import_id as "storedBy", count(*) as rows from matched group by import_id`
+
 /** A reference that several payments of a merchant share identifies none of these payments. */
-const MATCH = `
-  with matched as materialized (
-    select s.mid, s.utr, s.import_id, p.utr as payment_utr
+const BY_REFERENCE = storing(`
+    select s.mid, s.utr, s.import_id, p.utr as payment_utr, p.acquirer as account
       from payments p
       join settlements s on s.mid = p.mid and ${ITEM} in (p.bank_reference, '0000' || p.bank_reference)
      where p.bank_reference_at > $3
@@ -74,15 +95,11 @@ const MATCH = `
        and not exists (select from payments taken where taken.mid = p.mid and taken.utr = p.bank_reference)
        and not exists (
              select from payments other
-              where other.mid = p.mid and other.bank_reference = p.bank_reference and other.utr <> p.utr)
-  ), before as (
-    ${intoVersions({ undone: false })}
-      from matched m
-      join settlements s on s.mid = m.mid and s.utr = m.utr
-  ), after as (
-    update settlements s
-       set payment_utr = m.payment_utr, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
-      from matched m
-     where s.mid = m.mid and s.utr = m.utr
-  )
-  select import_id as "storedBy", count(*) as rows from matched group by import_id`
+              where other.mid = p.mid and other.bank_reference = p.bank_reference and other.utr <> p.utr)`)
+
+/** Rows of no known account whose payment was recorded after them. */
+const BY_UTR = storing(`
+    select s.mid, s.utr, s.import_id, null as payment_utr, p.acquirer as account
+      from payments p
+      join settlements s on s.mid = p.mid and ${ITEM} = p.utr
+     where p.received_at > $3 and s.account is null and s.paid_account is null`)

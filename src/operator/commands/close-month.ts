@@ -1,7 +1,12 @@
 import type { Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
-import { type ClosedItems, readClosedItems, storeClosedItems } from '../../books/reconciliation/close.ts'
+import {
+  type ClosedItems,
+  readClosedBalances,
+  readClosedItems,
+  storeClosedItems,
+} from '../../books/reconciliation/close.ts'
 import {
   ALL,
   type ClosedMonth,
@@ -17,7 +22,7 @@ import {
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { addPaise, counted, toPaise } from '../../platform/money.ts'
+import { addPaise, counted, type Paise, toPaise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { errorsText, openPayoutText } from '../texts.ts'
 import { timeOfClose } from './barrier.ts'
@@ -68,7 +73,10 @@ export const closeMonthCommands = [
       if (nextDay(startOfDay(days.to)) > now)
         throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const before = await findClosedMonth(db, month)
-      if (before) return { days, before, shown: figuresTable(before.figures) }
+      if (before) {
+        const balances = await readClosedBalances(db, { month })
+        return { days, before, balances, shown: shownOf(before.figures, balances) }
+      }
       const closedAt = isFinal ? await timeOfClose(context) : now
       const stored = await readFigures(db, { ...days, now: closedAt })
       const items = await readClosedItems(db, { to: days.to, closedAt })
@@ -77,10 +85,16 @@ export const closeMonthCommands = [
       const question = `close ${month}${isEmpty ? `, which ${IS_EMPTY},` : ''} with these figures`
       const figures = { ...figuresOfClose(stored, items), 'SHA-256 of all figures': sha256Of(stored) }
       const warnings = isEmpty ? [`${month} ${IS_EMPTY}`] : []
-      return { days, closedAt, stored, items, isEmpty, question, figures, warnings, shown: figuresTable(stored) }
+      const balances = items.flatMap(({ mid, accounts }) =>
+        accounts.flatMap(({ account, balance }) => (balance === 0 ? [] : [{ mid, account, balance }])),
+      )
+      const plan = { days, closedAt, stored, items, balances, isEmpty }
+      return { ...plan, question, figures, warnings, shown: shownOf(stored, balances) }
     },
     async run({ month, yes }, { change, db, now, person, isConfirmed }, { days, ...plan }) {
-      if (plan.before) return outputOf(plan.before, await warnOfPayouts(db, { ...days, now }), false)
+      const { balances } = plan
+      if (plan.before)
+        return outputOf(plan.before, { balances, openPayouts: await warnOfPayouts(db, { ...days, now }) }, false)
       const { closedAt, stored: figures, items, isEmpty } = plan
       if (isEmpty && !yes && !isConfirmed)
         throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
@@ -90,7 +104,7 @@ export const closeMonthCommands = [
       return change(async (client) => {
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         if (isNew) await storeClosedItems(client, month, items)
-        return outputOf(stored, openPayouts, isNew)
+        return outputOf(stored, { balances, openPayouts }, isNew)
       })
     },
   }),
@@ -100,7 +114,7 @@ const changeText = (one: (Pick<MonthChange, 'figures' | 'rows'> & { mid: string 
   isMerchantError(one) ? merchantErrorText(one) : `${one.mid}: ${figuresText(one)}`
 
 /** What a close will store, or the close that was made before. */
-type Plan = Output & { days: Days } & (
+type Plan = Output & { days: Days; balances: AccountBalance[] } & (
     | { before: ClosedMonth }
     | { closedAt: Date; stored: ClosedMonth['figures']; items: ClosedItems[]; isEmpty: boolean; before?: undefined }
   )
@@ -122,13 +136,18 @@ function figuresOfClose(figures: ClosedMonth['figures'], all: readonly ClosedIte
 }
 
 /** Returns the command's output. `isNew` is false if the month was closed before. */
-function outputOf(stored: ClosedMonth, openPayouts: readonly string[], isNew: boolean): Output {
+function outputOf(
+  stored: ClosedMonth,
+  { balances, openPayouts }: { balances: readonly AccountBalance[]; openPayouts: readonly string[] },
+  isNew: boolean,
+): Output {
   const { month, closedAt, closedBy, sha256, figures } = stored
   const errors = errorsText(figures[ALL] as Figures)
   const warnings = [...(errors ? [`${month} was closed with ${errors}`] : []), ...openPayouts]
   const closed = `${month} ${isNew ? 'closed' : 'was already closed'} by ${closedBy} at ${toIstTime(closedAt)}.`
   const hash = `SHA-256 of these figures: ${sha256}`
-  const data = document({ ...stored, warnings }, figuresTable(figures), `${hash}\n${closed}`)
+  const accounts = balancesTable(balances)
+  const data = document({ ...stored, accounts, warnings }, shownOf(figures, balances), `${hash}\n${closed}`)
   return { data, created: { sha256 }, warnings }
 }
 
@@ -172,4 +191,19 @@ function figuresTable(figures: ClosedMonth['figures']) {
     return { ...figuresInRupees(sums), openExceptions, merchant: mid === ALL ? 'all' : mid }
   })
   return table(columns, rows)
+}
+
+type AccountBalance = { mid: string; account: string; balance: Paise }
+
+const balancesTable = (balances: readonly AccountBalance[]) =>
+  table('merchant, account, ₹carriedForward', balances, {
+    title: 'By acquirer account',
+    cells: ({ mid, account, balance }) => ({ merchant: mid, account, carriedForward: balance }),
+    json: ({ mid, account, balance }) => ({ mid, account, carriedForward: balance }),
+  })
+
+/** Returns the figures, and the balances of merchants with several acquirer accounts. */
+function shownOf(figures: ClosedMonth['figures'], balances: readonly AccountBalance[]) {
+  const isOneOfSeveral = ({ mid }: AccountBalance) => balances.filter((one) => one.mid === mid).length > 1
+  return document({}, figuresTable(figures), balancesTable(balances.filter(isOneOfSeveral)))
 }

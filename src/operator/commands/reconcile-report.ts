@@ -64,16 +64,25 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
   const days = book.days.map((sums) => ({ day: sums.day, ...figuresOf(sums) }))
   const heading = mid === '' ? 'Unknown orders' : `${mid}, paid out ${FORMS[form]}`
   const since = changed && changesTable(changed.rows)
+  const accounts = accountsTable(book.accounts)
   const fields = {
-    ...{ mid, file: form, differences, unlisted, exceptions, days },
+    ...{ mid, file: form, differences, unlisted, exceptions, days, accounts },
     ...{ changed: changed && { ...changed, rows: since }, total: figuresOf(total) },
   }
   const sides = mid === '' ? [] : sidesOf([...days, { day: 'total', ...figuresOf(total) }])
-  const parts = [differences, unlisted, exceptions, ...sides]
+  const parts = [differences, unlisted, exceptions, ...sides, ...(book.accounts.length > 1 ? [accounts] : [])]
   if (!changed || !since) return document(fields, heading, ...parts)
   const closed = `closed by ${changed.closedBy} at ${toIstTime(changed.closedAt)}; since then: ${figuresText(changed)}`
   return document(fields, `${heading}\n${indented(closed)}`, since, ...parts)
 }
+
+/** Returns the balances of a merchant's acquirer accounts, which add up to the balances of the merchant. */
+const accountsTable = (accounts: MerchantBook['accounts']) =>
+  table('account, ₹broughtForward, ₹carriedForward', accounts, {
+    title: 'By acquirer account',
+    cells: ({ account, brought, carried }) => ({ account, broughtForward: brought, carriedForward: carried }),
+    json: ({ account, brought, carried }) => ({ account, broughtForward: brought, carriedForward: carried }),
+  })
 
 function allMerchants({ total, changed }: End, count: number): RecordData {
   const figures =
@@ -204,7 +213,7 @@ function endText({ total, errors, newestImport }: End, { from, to }: Days): stri
 
 /**
  * Columns of the CSV output, which has one row per discrepancy, exception, day and total. `type` distinguishes the
- * rows. The `kind` of the last row is the balance.
+ * rows. The `kind` of the last row is the balance, and of an account its name.
  */
 const CSV_COLUMNS =
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, ₹paid, ' +
@@ -219,6 +228,9 @@ function* rowsOf({ mid, changed, total, ...book }: MerchantBook, day: string) {
     yield { type: 'exception', ...one, day: toIstDay(one.receivedAt), paid: one.amount }
   if (changed) yield { type: 'changed', mid, day, cause: figuresText(changed) }
   for (const sums of book.days) yield { type: 'day', mid, day: sums.day, ...figuresOf(sums) }
+  for (const { account, brought, carried } of book.accounts) {
+    yield { type: 'account', mid, day, kind: account, broughtForward: rupees(brought), carriedForward: rupees(carried) }
+  }
   yield { type: 'total', mid, day, ...figuresOf(total) }
 }
 

@@ -38,7 +38,8 @@ grant select, insert, update (attempts, due_at, delivered_at) on webhook_deliver
 grant select, update (final_at) on webhook_expiries to upi_console;
 
 -- Imports, and their undo. The right to delete, and on statement_imports the right to update the table, allow their locks.
-grant select, insert, update (status, fee_paise, tax_paise, payment_utr, account, value_date, import_id, recorded_at), delete
+grant select, insert, update (status, fee_paise, tax_paise, payment_utr, account, paid_account, value_date, import_id,
+  recorded_at), delete
   on settlements to upi_console;
 grant select, insert on settlement_versions, settlement_import_bases, payout_rests to upi_console;
 grant select, insert, update (undone_at, undone_by) on settlement_imports to upi_console;
@@ -47,4 +48,4 @@ grant select, insert, update (matched_payout), delete on statement_lines to upi_
 
 -- The lock of a close needs the right to update the table, whose trigger rejects every update.
 grant select, insert, update on closed_months to upi_console;
-grant select, insert on closed_items to upi_console;
+grant select, insert on closed_items, closed_balances to upi_console;
