@@ -38,9 +38,7 @@ export async function balancesBefore(
   const add = (account: string, amount: Paise) => accounts.set(account, addPaise(accounts.get(account) ?? 0, amount))
   for (const [account, sum] of base?.sums.get(mid) ?? []) add(account, toSafeInteger(sum))
   const explained = await explainedBefore(merchant, day)
-  for (const [utr, account] of await accountsOf(merchant, [...explained.keys()])) {
-    add(account, -(explained.get(utr) ?? 0))
-  }
+  for (const [account, amount] of await byAccount(merchant, explained)) add(account, -amount)
   return { sum: [...accounts.values()].reduce(addPaise, 0), accounts: withoutZeros(accounts), explained }
 }
 
@@ -67,13 +65,15 @@ export async function explainedBefore(merchant: MerchantSnapshot, day: string): 
   return explained
 }
 
-/** Returns the acquirer account of each of these items: of its payment, otherwise of its settlement line. */
-export async function accountsOf(
-  { client, mid, known }: Pick<MerchantSnapshot, 'client' | 'mid' | 'known'>,
-  utrs: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const found = utrs.length === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs })
-  return new Map(found.map(({ item, account }) => [item, account]))
+/** Adds amounts of items up by acquirer account: that of the item's payment, otherwise of its settlement line. */
+export async function byAccount(
+  { client, mid, known }: MerchantSnapshot,
+  amounts: ReadonlyMap<string, Paise>,
+): Promise<ReadonlyMap<string, Paise>> {
+  const found = amounts.size === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs: [...amounts.keys()] })
+  const sums = new Map<string, Paise>()
+  for (const { item, account } of found) sums.set(account, addPaise(sums.get(account) ?? 0, amounts.get(item) ?? 0))
+  return sums
 }
 
 const ACCOUNTS = plannedQuery<

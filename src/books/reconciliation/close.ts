@@ -4,7 +4,7 @@ import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, boundsOf } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 import { lockSettlements } from '../settlements/imports.ts'
-import { accountsOf, explainedBefore } from './brought-forward.ts'
+import { byAccount, explainedBefore } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
@@ -80,11 +80,7 @@ async function balancesOf(
   sums: readonly { account: string; sum: Paise }[],
   day: string,
 ): Promise<AccountBalance[]> {
-  const explained = await explainedBefore(merchant, day)
-  const ofAccounts = new Map<string, Paise>()
-  for (const [utr, account] of await accountsOf(merchant, [...explained.keys()])) {
-    ofAccounts.set(account, addPaise(ofAccounts.get(account) ?? 0, explained.get(utr) ?? 0))
-  }
+  const ofAccounts = await byAccount(merchant, await explainedBefore(merchant, day))
   const sumsOf = new Map(sums.map(({ account, sum }) => [account, sum]))
   return [...new Set([...sumsOf.keys(), ...ofAccounts.keys()])].sort().map((account) => {
     const own = ofAccounts.get(account) ?? 0

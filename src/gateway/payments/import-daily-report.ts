@@ -261,21 +261,23 @@ async function recordLines(reports: Reports, lines: readonly Line[], reporting: 
     (utr === undefined || utrs.get(utr) === 1) &&
     (names === undefined || ids.get(names.id) === 1)
   const alone = lines.filter(isAlone).values()
-  const recorded: Recorded[] = []
-  const recordAll = async (all: Iterable<Line>) => {
-    for (const line of all) recorded.push(await reports.record(line, reporting))
-  }
+  const record = (line: Line) => reports.record(line, reporting)
   // The concurrent loops share one iterator, so that each line is recorded once.
-  await Promise.all(Array.from({ length: LINES_PER_BATCH }, () => recordAll(alone)))
-  await recordAll(lines.filter((line) => !isAlone(line)))
-  return recorded
+  const recorded = await Promise.all(Array.from({ length: LINES_PER_BATCH }, () => inOrder(alone, record)))
+  return [
+    ...recorded.flat(),
+    ...(await inOrder(
+      lines.filter((line) => !isAlone(line)),
+      record,
+    )),
+  ]
 }
 
-/** Returns the results of `judge` for these lines, one after the other. */
-async function inOrder(lines: readonly Line[], judge: (line: Line) => Promise<Recorded>): Promise<Recorded[]> {
-  const judged: Recorded[] = []
-  for (const line of lines) judged.push(await judge(line))
-  return judged
+/** Returns the results of `record` for these lines, one after the other. */
+async function inOrder(lines: Iterable<Line>, record: (line: Line) => Promise<Recorded>): Promise<Recorded[]> {
+  const recorded: Recorded[] = []
+  for (const line of lines) recorded.push(await record(line))
+  return recorded
 }
 
 function countOf<T>(values: readonly T[]): Map<T, number> {
