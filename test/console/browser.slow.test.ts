@@ -140,8 +140,8 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
       await storePaidOrder(service.db, { mid, utr: settled, paidAt })
       const missing = await storePaidOrder(service.db, { mid, utr: unsettled, paidAt })
       await service.db.query(
-        `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
-         values ($1, $2, 20000, 'AXNPN20261145678', 'SUCCESS', $3, now())`,
+        `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, account, initiated_at, created_at)
+         values ($1, $2, 20000, 'AXNPN20261145678', 'SUCCESS', 'direct', $3, now())`,
         [mid, settled, new Date(paidAt.getTime() + 24 * 60 * 60_000)],
       )
       const page = await signIn('light', width)

@@ -72,7 +72,9 @@ function addAcquirer(story: Story, acquirer: Acquirer, { random, days, lastFile 
     // A file may be imported late, or be undone and not come again.
     const from = random.chance(0.15) ? addDays(due, 1 + random.below(25)) : due
     const until = random.chance(0.05) ? addDays(from, 1 + random.below(20)) : undefined
-    const line: NewLine = { day: due, from, acquirer: named, ...(until && { until }) }
+    // A later import gives the account of a payment to a line that has none, and keeps the line's file from being undone.
+    const isBuiltOn = named === null && payments.some((payment) => payment.from > from)
+    const line: NewLine = { day: due, from, acquirer: named, ...(until && !isBuiltOn && { until }) }
     addPayout(story, payments, { form, line, random, lastFile })
   }
   for (const payment of story.payments.filter((one) => one.acquirer === acquirer)) {
