@@ -75,43 +75,55 @@ const OCTOBER = ['--month', '2026-10']
 
 it('reconcile journal posts each movement to two ledgers, payments by day and payouts by bank reference', async () => {
   const { postings, total } = await jsonOn('2026-11-02', 'journal', ...OCTOBER, '--mid', mid)
-  const reported = postings.map(
-    ({ date, voucher, ledger, debit, credit, mid: of }: Record<string, string>) =>
-      `${date} ${voucher}: ${ledger} ${debit} ${credit}${of === mid ? '' : of}`,
-  )
+  const reported = postings.map((one: Record<string, string>) => {
+    const { date, voucherId = '', reference, ledger, debit, credit } = one
+    return `${date} ${voucherId.slice(0, 8)}${reference}: ${ledger} ${debit} ${credit}${one.mid === mid ? '' : one.mid}`
+  })
   expect(reported).toEqual([
-    '2026-10-01 BANK1: acquirer receivable 0.00 200.00',
-    '2026-10-01 BANK1: bank 195.28 0.00',
-    '2026-10-01 BANK1: fees 4.00 0.00',
-    '2026-10-01 BANK1: input GST 0.72 0.00',
-    '2026-10-05 sales 2026-10-05: acquirer receivable 400.00 0.00',
-    '2026-10-05 sales 2026-10-05: sales 0.00 400.00',
-    '2026-10-06 BANK2: acquirer receivable 0.00 600.00',
-    '2026-10-06 BANK2: bank 585.84 0.00',
-    '2026-10-06 BANK2: fees 12.00 0.00',
-    '2026-10-06 BANK2: input GST 2.16 0.00',
-    `2026-10-06 ${exceptionId}: acquirer receivable 200.00 0.00`,
-    `2026-10-06 ${exceptionId}: suspense 0.00 200.00`,
-    '2026-10-07 refunds 2026-10-07: acquirer receivable 0.00 50.00',
-    '2026-10-07 refunds 2026-10-07: refunds 50.00 0.00',
-    '2026-10-08 BANK3: acquirer receivable 250.00 0.00',
-    '2026-10-08 BANK3: bank 0.00 250.00',
-    `2026-10-08 ${chargeback}: acquirer receivable 0.00 200.00`,
-    `2026-10-08 ${chargeback}: chargebacks 200.00 0.00`,
-    '2026-10-30 sales 2026-10-30: acquirer receivable 200.00 0.00',
-    '2026-10-30 sales 2026-10-30: sales 0.00 200.00',
+    '2026-10-01 P261001-BANK1: UPI clearing direct 0.00 200.00',
+    '2026-10-01 P261001-BANK1: Bank 195.28 0.00',
+    '2026-10-01 P261001-BANK1: direct charges 4.72 0.00',
+    '2026-10-05 R261005-receipts 2026-10-05: UPI clearing direct 400.00 0.00',
+    '2026-10-05 R261005-receipts 2026-10-05: UPI receipts 0.00 400.00',
+    '2026-10-06 P261006-BANK2: UPI clearing direct 0.00 400.00',
+    '2026-10-06 P261006-BANK2: Bank 390.56 0.00',
+    '2026-10-06 P261006-BANK2: direct charges 9.44 0.00',
+    // No payment is known for this line, and its file names no account.
+    '2026-10-06 P261006-BANK2: UPI clearing unknown 0.00 200.00',
+    '2026-10-06 P261006-BANK2: Bank 195.28 0.00',
+    '2026-10-06 P261006-BANK2: unknown charges 4.72 0.00',
+    `2026-10-06 X261006-${exceptionId}: UPI clearing unknown 200.00 0.00`,
+    `2026-10-06 X261006-${exceptionId}: Suspense 0.00 200.00`,
+    '2026-10-07 F261007-refunds 2026-10-07: UPI clearing direct 0.00 50.00',
+    '2026-10-07 F261007-refunds 2026-10-07: UPI refunds 50.00 0.00',
+    '2026-10-08 P261008-BANK3: UPI clearing direct 250.00 0.00',
+    '2026-10-08 P261008-BANK3: Bank 0.00 250.00',
+    `2026-10-08 D261008-${chargeback}: UPI clearing direct 0.00 200.00`,
+    `2026-10-08 D261008-${chargeback}: Chargebacks 200.00 0.00`,
+    '2026-10-30 R261030-receipts 2026-10-30: UPI clearing direct 200.00 0.00',
+    '2026-10-30 R261030-receipts 2026-10-30: UPI receipts 0.00 200.00',
   ])
   expect(total).toEqual({ debit: '2100.00', credit: '2100.00' })
 })
 
-it('reconcile journal --csv writes date, voucher, ledger, debit and credit, and its columns have equal sums', async () => {
+it('reconcile journal --charges split posts fees and tax to a ledger each', async () => {
+  const { postings } = await jsonOn('2026-11-02', 'journal', ...OCTOBER, '--mid', mid, '--charges', 'split')
+  const ofBank1 = postings.filter((one: Record<string, string>) => one.reference === 'BANK1')
+  expect(ofBank1.map(({ ledger, debit }: Record<string, string>) => `${ledger} ${debit}`)).toEqual([
+    ...['UPI clearing direct 0.00', 'Bank 195.28', 'direct fees 4.00', 'direct input GST 0.72'],
+  ])
+})
+
+it('reconcile journal --csv writes a line for each ledger of a voucher, and its columns have equal sums', async () => {
   const { stdout } = await opsOn('2026-11-02', 'journal', ...OCTOBER, '--csv')
   const records: Record<string, string>[] = parse(stdout, { bom: true, columns: true })
-  expect(Object.keys(records[0] ?? {})).toEqual(['date', 'voucher', 'mid', 'ledger', 'debit', 'credit'])
+  expect(Object.keys(records[0] ?? {})).toEqual([
+    ...['date', 'voucher_id', 'reference', 'original_day', 'mid', 'account', 'ledger', 'debit', 'credit'],
+  ])
   const sum = (side: string) => records.reduce((paise, record) => paise + Number(record[side]?.replace('.', '')), 0)
   expect([sum('debit'), sum('credit')]).toEqual([2100_00, 2100_00])
   const text = (await opsOn('2026-11-02', 'journal', ...OCTOBER)).stdout
-  expect(text.trimEnd().split('\n').at(-1)).toMatch(/^total +- +- +- +₹2,100\.00 +₹2,100\.00$/)
+  expect(text.trimEnd().split('\n').at(-1)).toMatch(/^total +- +- +- +- +- +- +₹2,100\.00 +₹2,100\.00$/)
 })
 
 it("reconcile statement lists every movement from opening to closing balance with the merchant's own order_id", async () => {
@@ -126,9 +138,12 @@ it("reconcile statement lists every movement from opening to closing balance wit
     '2026-10-01 tax BANK1 -0.72 0.00',
     '2026-10-05 payment 1001 P1 200.00 200.00',
     '2026-10-05 payment 1002 P2 200.00 400.00',
-    '2026-10-06 payout BANK2 -585.84 -185.84',
-    '2026-10-06 fee BANK2 -12.00 -197.84',
-    '2026-10-06 tax BANK2 -2.16 -200.00',
+    '2026-10-06 payout BANK2 -390.56 9.44',
+    '2026-10-06 fee BANK2 -8.00 1.44',
+    '2026-10-06 tax BANK2 -1.44 0.00',
+    '2026-10-06 payout BANK2 -195.28 -195.28',
+    '2026-10-06 fee BANK2 -4.00 -199.28',
+    '2026-10-06 tax BANK2 -0.72 -200.00',
     `2026-10-06 exception 1001 ${exceptionId} 200.00 0.00`,
     '2026-10-07 refund 1001 OURS1 -50.00 -50.00',
     '2026-10-08 payout BANK3 250.00 200.00',
@@ -144,7 +159,7 @@ it("reconcile statement lists every movement from opening to closing balance wit
     ...[
       ['1001', '200.00'],
       ['1002', '200.00'],
-      ['', '-585.84'],
+      ['', '-390.56'],
     ],
   ])
   expect((await opsOn('2026-11-02', 'statement', ...OCTOBER)).stderr).toContain('--mid is required')

@@ -116,14 +116,14 @@ describe('a closed month', () => {
     const months = async () =>
       (await db.query('select month from closed_months order by month')).rows.map((row) => row.month)
 
-    const empty = await close('2025-10')
+    const empty = await close('2026-08')
     expect(empty).toMatchObject({ code: 1, stdout: '' })
     expect(empty.stderr).toBe(
-      `${PAUSE}ops: 2025-10 has no payments and no imports: check the month, or add --yes to close it anyway\n`,
+      `${PAUSE}ops: 2026-08 has no payments and no imports: check the month, or add --yes to close it anyway\n`,
     )
-    const rejected = await close('2025-10', 'n\n')
+    const rejected = await close('2026-08', 'n\n')
     expect(rejected.stderr).toMatch(
-      /^merchant .*\nclose 2025-10, which has no payments and no imports, with these figures\? \(y\/N\) ops: cancelled/ms,
+      /^merchant .*\nclose 2026-08, which has no payments and no imports, with these figures\? \(y\/N\) ops: cancelled/ms,
     )
     const shown = await close('2026-10', '\n')
     expect(shown).toMatchObject({ code: 1, stdout: '' })
@@ -131,14 +131,20 @@ describe('a closed month', () => {
     expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: cancelled: nothing was changed$/m)
     expect(await months()).toEqual([])
 
-    expect((await close('2025-10', undefined, '--yes')).code).toBe(0)
+    expect((await close('2026-08', undefined, '--yes')).code).toBe(0)
+    // An import suffices as evidence that the service was in use.
+    await settle('2026-07-06', 'C0', { importedOn: '2026-09-06' })
+    expect(await close('2026-10', 'y\n')).toMatchObject({
+      ...{ code: 1, stderr: 'ops: 2026-10 cannot be closed yet: close 2026-09 first\n' },
+    })
+    expect((await close('2026-09')).code).toBe(0)
+    expect(await close('2026-07', 'y\n')).toMatchObject({
+      ...{ code: 1, stderr: 'ops: 2026-07 cannot be closed, because 2026-09 was closed without it\n' },
+    })
     expect((await close('2026-10', 'y\n')).code).toBe(0)
     // The month is closed already, so nothing needs confirmation.
     expect(await close('2026-10', '')).toMatchObject({ code: 0, stderr: expect.not.stringContaining('(y/N)') })
-    expect(await months()).toEqual(['2025-10', '2026-10'])
-    // An import suffices as evidence that the service was in use.
-    await settle('2026-07-06', 'C0', { importedOn: '2026-09-06' })
-    expect((await close('2026-09')).code).toBe(0)
+    expect(await months()).toEqual(['2026-08', '2026-09', '2026-10'])
   })
 
   it('reconcile does not change the figures of a closed month, and lists each ledger row that has changed since the close', async () => {

@@ -418,7 +418,7 @@ describe('refunds that the bank returned', () => {
     }
     expect(await report()).toMatchObject({ differences: [], balances: true, sums: { refunded: 0, carried: 0 } })
     const period = { from: WEDNESDAY, to: SATURDAY, mid, now: at('2026-12-15') }
-    const lines = await statementOf(db, period)
+    const { lines } = await statementOf(db, period)
     const ofRefunds = lines.filter(({ kind }) => kind.startsWith('refund'))
     expect(ofRefunds.map(({ kind, amount }) => [kind, amount])).toEqual([
       ['refund', -50_00],
@@ -436,11 +436,11 @@ describe('refunds that the bank returned', () => {
     await settle('P9', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P9' }, at(THURSDAY), at(THURSDAY))
     await returnRefund(id, at(FRIDAY))
-    const days = { from: FRIDAY, to: FRIDAY, mid, now: at('2026-12-15') }
+    const days = { from: FRIDAY, to: FRIDAY, mid, now: at('2026-12-15'), charges: 'supplier' as const }
     const postings = await readAll(journalOf(db, days))
     expect(postings).toMatchObject([
-      { voucher: `duplicates ${FRIDAY}`, ledger: 'acquirer receivable', debit: 200_00 },
-      { voucher: `duplicates ${FRIDAY}`, ledger: 'suspense', credit: 200_00 },
+      { reference: `duplicates ${FRIDAY}`, ledger: 'UPI clearing direct', debit: 200_00 },
+      { reference: `duplicates ${FRIDAY}`, ledger: 'Suspense', credit: 200_00 },
     ])
   })
 })

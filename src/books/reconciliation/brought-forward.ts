@@ -3,7 +3,7 @@ import { plannedQuery, query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays } from '../ledger/bank-days.ts'
-import { resolverOf } from '../ledger/discrepancies.ts'
+import { type Discrepancy, resolverOf } from '../ledger/discrepancies.ts'
 import { type PayoutName, payoutOf } from '../ledger/judge-payouts.ts'
 import { readEntries } from './book.ts'
 import type { ClosedBase } from './closed-items.ts'
@@ -58,8 +58,8 @@ export async function explainedBefore(merchant: MerchantSnapshot, day: string): 
   const forms = await readForms(merchant, refundedFailures(merchant))
   for await (const items of itemsOf(merchant, utrs)) {
     for (const one of resolve(judgeExplained(merchant, forms, items))) {
-      const utr = one.utr ?? one.settlementUtr ?? ''
-      if (one.resolution !== null && one.day < day) explained.set(utr, addPaise(explained.get(utr) ?? 0, one.owed))
+      const item = itemOf(one)
+      if (one.resolution !== null && one.day < day) explained.set(item, addPaise(explained.get(item) ?? 0, one.owed))
     }
   }
   return explained
@@ -67,14 +67,26 @@ export async function explainedBefore(merchant: MerchantSnapshot, day: string): 
 
 /** Adds amounts of items up by acquirer account: that of the item's payment, otherwise of its settlement line. */
 export async function byAccount(
-  { client, mid, known }: MerchantSnapshot,
+  merchant: MerchantSnapshot,
   amounts: ReadonlyMap<string, Paise>,
 ): Promise<ReadonlyMap<string, Paise>> {
-  const found = amounts.size === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs: [...amounts.keys()] })
   const sums = new Map<string, Paise>()
-  for (const { item, account } of found) sums.set(account, addPaise(sums.get(account) ?? 0, amounts.get(item) ?? 0))
+  for (const [item, account] of await accountsOf(merchant, [...amounts.keys()]))
+    sums.set(account, addPaise(sums.get(account) ?? 0, amounts.get(item) ?? 0))
   return sums
 }
+
+/** Returns the acquirer account of each item. */
+export async function accountsOf(
+  { client, mid, known }: MerchantSnapshot,
+  items: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = items.length === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs: [...new Set(items)] })
+  return new Map(found.map(({ item, account }) => [item, account]))
+}
+
+/** Returns the item of a discrepancy: the UTR of its payment, otherwise of its settlement line. */
+export const itemOf = ({ utr, settlementUtr }: Pick<Discrepancy, 'utr' | 'settlementUtr'>) => utr ?? settlementUtr ?? ''
 
 const ACCOUNTS = plannedQuery<
   { item: string; account: string },

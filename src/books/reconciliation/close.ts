@@ -103,10 +103,13 @@ export async function storeClosedItems(client: Queryable, month: string, all: re
 }
 
 /** Returns the balances that a closed month carries forward, except 0, by merchant and acquirer account. */
-export const readClosedBalances = query<{ mid: string; account: string; balance: Paise }, { month: string }>(`
+export const readClosedBalances = query<
+  { mid: string; account: string; balance: Paise },
+  { month: string; mid?: string | undefined }
+>(`
   select mid, account, balance_paise as balance
     from closed_balances
-   where month = :month and balance_paise <> 0
+   where month = :month and (:mid::text is null or mid = :mid) and balance_paise <> 0
    order by mid, account`)
 
 const INSERT_BALANCES = query<object, { mid: string; month: string; accounts: string }>(`

@@ -1,105 +1,132 @@
+import { createHash } from 'node:crypto'
 import type { Database } from '../../platform/db/pool.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { readMerchant } from './merchant.ts'
 import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
-import { type MoneyMovement, type MovementKind, movementsOf } from './movements.ts'
-import { amountOf, type Rest, readRests } from './rests.ts'
+import type { MovementKind } from './movements.ts'
+import { type Posting, postingsOf, readPeriods, sharedPostingsOf } from './postings.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
 /**
- * A posting in a double-entry voucher, whose debits equal its credits. Amounts are in paise, and either the debit or
- * the credit is 0. `account` is set for postings without a merchant.
+ * A line of a double-entry voucher, whose debits equal its credits. Amounts are in paise, and either the debit or the credit
+ * is 0. `mid` is null for payouts that belong to no single merchant.
  */
 export type JournalLine = {
   date: string
+  /** Identifies the voucher: the same in every report, whatever its amount. */
+  voucherId: string
+  /** Names the voucher for a reader, such as `receipts 2026-10-05` or the bank reference of a payout. */
+  reference: string
+  /** The day of the movements, if they changed after its month was closed; otherwise null. */
+  originalDay: string | null
   mid: string | null
-  account: string | null
-  voucher: string
+  account: string
   ledger: string
   debit: Paise
   credit: Paise
 }
 
-const RECEIVABLE = 'acquirer receivable'
+/** How a journal posts an acquirer's charges: to one ledger, or fees and input GST each to their own. */
+export type Charges = 'supplier' | 'split'
 
-/** Maps each kind of movement to the ledger opposite the acquirer receivable in the voucher. */
-const OTHER_SIDE: Record<MovementKind, string> = {
-  ...{
-    payment: 'sales',
-    refund: 'refunds',
-    'refund returned': 'refunds',
-    'duplicate payment': 'suspense',
-    'duplicate refund': 'suspense',
-    'duplicate refund returned': 'suspense',
-    payout: 'bank',
-    fee: 'fees',
-    tax: 'input GST',
-  },
-  ...{ adjustment: 'adjustments', 'unknown order': 'unknown orders' },
-  ...{ chargeback: 'chargebacks', charge: 'fees', 'write-off': 'written off', 'bank-error': 'written off' },
-  ...{ 'written off': 'written off', exception: 'suspense' },
+/** Letters of voucher ids: receipts, payouts, refunds, disputes, and other vouchers. */
+type Letter = 'R' | 'P' | 'F' | 'D' | 'X'
+
+/** The vouchers of each kind of movement, and the ledger opposite the acquirer's clearing ledger. */
+const VOUCHERS: Record<MovementKind, { letter: Letter; ledger: string; name?: string }> = {
+  payment: { letter: 'R', ledger: 'UPI receipts', name: 'receipts' },
+  refund: { letter: 'F', ledger: 'UPI refunds', name: 'refunds' },
+  'refund returned': { letter: 'F', ledger: 'UPI refunds', name: 'refunds' },
+  'duplicate payment': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
+  'duplicate refund': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
+  'duplicate refund returned': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
+  payout: { letter: 'P', ledger: 'Bank' },
+  fee: { letter: 'P', ledger: '<account> fees' },
+  tax: { letter: 'P', ledger: '<account> input GST' },
+  adjustment: { letter: 'P', ledger: 'Suspense' },
+  'unknown order': { letter: 'P', ledger: 'Unknown payments' },
+  chargeback: { letter: 'D', ledger: 'Chargebacks' },
+  charge: { letter: 'D', ledger: '<account> fees' },
+  'write-off': { letter: 'X', ledger: 'Written off' },
+  'bank-error': { letter: 'X', ledger: 'Written off' },
+  'written off': { letter: 'X', ledger: 'Written off' },
+  exception: { letter: 'X', ledger: 'Suspense' },
 }
 
+const CLEARING = 'UPI clearing <account>'
+const CHARGES = '<account> charges'
+
 /**
- * Yields the movements of these days as double-entry vouchers, merchant by merchant. The payments of a day form one
- * voucher, the refunds of a day another, and each bank transfer forms one under its reference. Sums of shared
- * transfers, which belong to no single merchant, come last.
+ * Yields the postings of these days as double-entry vouchers, merchant by merchant. The payments of a day form one voucher
+ * of each acquirer account, the refunds of a day another, and each bank transfer forms one. Amounts of shared transfers,
+ * which belong to no single merchant, come last.
  */
 export function journalOf(
   db: Database,
-  { mid, now, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date },
+  { mid, now, charges, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date; charges: Charges },
 ): AsyncGenerator<JournalLine | MerchantError> {
   return inSnapshot(db, now, async function* (snapshot) {
-    const rests = await readRests(snapshot, { days })
+    const periods = await readPeriods(snapshot, days)
     for (const one of await readMids(snapshot.client, { mid })) {
       const vouchers = await readOne(snapshot, one, async () =>
-        vouchersOf(one, await movementsOf(await readMerchant(snapshot, one), days, rests)),
+        vouchersOf(one, await postingsOf(one, periods), charges),
       )
       if (isMerchantError(vouchers)) yield vouchers
-      else for (const voucher of vouchers.values()) yield* postingsOf(voucher)
+      else for (const voucher of vouchers) yield* linesOf(voucher)
     }
-    if (mid === undefined) for (const rest of rests) if (rest.mid === null) yield* postingsOf(voucherOfRest(rest))
+    if (mid !== undefined) return
+    for (const voucher of vouchersOf(null, sharedPostingsOf(periods), charges)) yield* linesOf(voucher)
   })
 }
 
-function vouchersOf(mid: string, movements: readonly MoneyMovement[]): Map<string, Voucher> {
+/** A voucher before it is split into lines. `sums` maps each ledger to its debit in paise; a credit is negative. */
+type Voucher = Omit<JournalLine, 'voucherId' | 'ledger' | 'debit' | 'credit'> & {
+  letter: Letter
+  sums: Map<string, Paise>
+}
+
+function vouchersOf(mid: string | null, postings: readonly Posting[], charges: Charges): Iterable<Voucher> {
   const vouchers = new Map<string, Voucher>()
-  for (const movement of movements) {
-    const key = `${movement.day} ${voucherOf(movement)}`
-    const nothing = { date: movement.day, mid, account: null, voucher: voucherOf(movement), sums: new Map() }
-    const voucher = vouchers.get(key) ?? nothing
-    post(voucher, RECEIVABLE, movement.amount)
-    post(voucher, OTHER_SIDE[movement.kind], -movement.amount)
+  for (const { day: date, originalDay = null, kind, account, amount, reference: name } of postings) {
+    const { letter, ledger, ...daily } = VOUCHERS[kind]
+    const reference = daily.name === undefined ? name : `${daily.name} ${originalDay ?? date}`
+    const key = JSON.stringify([date, account, letter, reference, originalDay])
+    const voucher = vouchers.get(key) ?? { date, reference, originalDay, mid, account, letter, sums: new Map() }
+    post(voucher, CLEARING, amount)
+    post(voucher, charges === 'supplier' && ledger.startsWith('<account>') ? CHARGES : ledger, -amount)
     vouchers.set(key, voucher)
   }
-  return vouchers
+  return vouchers.values()
 }
 
-function voucherOfRest(rest: Rest): Voucher {
-  const { day, account, bankReference, adjustments, unknownOrders } = rest
-  const sums = new Map([
-    [OTHER_SIDE.payout, amountOf(rest)],
-    [OTHER_SIDE.adjustment, -adjustments],
-    [OTHER_SIDE['unknown order'], -unknownOrders],
-  ])
-  return { date: day, mid: null, account, voucher: bankReference, sums }
+const post = ({ account, sums }: Voucher, ledger: string, paise: Paise) => {
+  const name = ledger.replace('<account>', account)
+  sums.set(name, addPaise(sums.get(name) ?? 0, paise))
 }
 
-/** A voucher before it is split into postings. `sums` maps each ledger to its debit in paise; a credit is negative. */
-type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, Paise> }
-
-const post = ({ sums }: Voucher, ledger: string, paise: Paise) =>
-  sums.set(ledger, addPaise(sums.get(ledger) ?? 0, paise))
-
-function voucherOf({ kind, day, reference }: MoneyMovement): string {
-  if (kind === 'payment') return `sales ${day}`
-  if (kind === 'refund' || kind === 'refund returned') return `refunds ${day}`
-  return kind.startsWith('duplicate ') ? `duplicates ${day}` : reference
-}
-
-const postingsOf = ({ sums, ...voucher }: Voucher): JournalLine[] =>
-  [...sums].flatMap(([ledger, paise]) => {
+function linesOf({ sums, letter, ...voucher }: Voucher): JournalLine[] {
+  const { date, reference, originalDay, mid, account } = voucher
+  const voucherId = voucherIdOf({ ...voucher, letter })
+  return [...sums].flatMap(([ledger, paise]) => {
     if (paise === 0) return []
-    return [{ ...voucher, ledger, debit: paise > 0 ? paise : 0, credit: paise < 0 ? -paise : 0 }]
+    const [debit, credit] = paise > 0 ? [paise, 0] : [0, -paise]
+    return [{ date, voucherId, reference, originalDay, mid, account, ledger, debit, credit }]
   })
+}
+
+/** Returns an id such as `R261005-` and 16 characters, with `L` after the letter for a change after the close. */
+function voucherIdOf({ letter, date, originalDay, mid, account, reference }: Omit<Voucher, 'sums'>): string {
+  const names = JSON.stringify([mid, account, letter, date, originalDay, reference])
+  const kind = originalDay === null ? letter : `${letter}L`
+  const day = date.slice(2).replaceAll('-', '')
+  return `${kind}${day}-${toBase32(createHash('sha256').update(names).digest())}`
+}
+
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+/** Returns the first 80 bits in base32 (RFC 4648). */
+const toBase32 = (bytes: Buffer) =>
+  Array.from({ length: 16 }, (_, at) => {
+    const bits = bytes.readUInt16BE((at * 5) >> 3) >> (11 - ((at * 5) % 8))
+    return BASE32[bits & 31]
+  }).join('')

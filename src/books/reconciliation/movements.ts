@@ -3,10 +3,11 @@ import type { Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { judgeDays } from './book.ts'
+import { accountsOf, itemOf } from './brought-forward.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
-import type { Rest } from './rests.ts'
+import { amountOf, type Rest } from './rests.ts'
 
 export type MovementKind =
   | 'payment'
@@ -32,10 +33,12 @@ export type MovementKind =
   /** A discrepancy that its resolved exception explains. */
   | 'exception'
 
-/** A change of the acquirer's debt to a merchant. `amount` is in paise, and negative if the debt decreases. */
+/** A change of an acquirer's debt to a merchant. `amount` is in paise, and negative if the debt decreases. */
 export type MoneyMovement = {
   day: string
   kind: MovementKind
+  /** The acquirer account of the debt; `unknown` if neither a payment nor a file names it. */
+  account: string
   /** The service's `orderId`; null if no order is known. */
   orderId: string | null
   /** The merchant's own `order_id`; null if no order is known. */
@@ -62,7 +65,10 @@ export async function movementsOf(
       references: own.map(({ bankReference }) => bankReference),
       adjustments: own.map(({ adjustments }) => adjustments),
     },
-    unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
+    ...{
+      unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
+      restAccounts: own.map(({ account }) => account),
+    },
   })
   const resolved: Discrepancy[] = []
   // Only resolutions through exceptions are added here. An operator's entry is a movement of its own and leaves nothing
@@ -70,64 +76,79 @@ export async function movementsOf(
   await judgeDays(merchant, days, (found) => {
     resolved.push(...found.filter(({ resolution, owed }) => resolution !== null && owed !== 0))
   })
+  const accounts = await accountsOf(merchant, resolved.map(itemOf))
   const byExceptions = (await withMerchantOrderIds(merchant, resolved)).map((one): MoneyMovement => {
     const { day, orderId, merchantOrderId, exceptionId, id, owed } = one
-    return { day, kind: 'exception', orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
+    const account = accounts.get(itemOf(one)) ?? 'unknown'
+    return { day, kind: 'exception', account, orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
   })
   // The sort is stable, so resolutions through exceptions come last within a day.
   return [...moved, ...byExceptions].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
+}
+
+/** Returns the movements of amounts beside settlement lines, which add up to 0. */
+export function movementsOfRest(rest: Rest): MoneyMovement[] {
+  const { day, account, bankReference: reference, adjustments, unknownOrders } = rest
+  const one = { day, account, orderId: null, merchantOrderId: null, reference }
+  return [
+    { ...one, kind: 'payout', amount: -amountOf(rest) },
+    { ...one, kind: 'adjustment', amount: adjustments },
+    { ...one, kind: 'unknown order', amount: unknownOrders },
+  ]
 }
 
 type Params = Days & { mid: string; known: Date; begin: Date; end: Date; restDays: readonly string[] } & {
   references: readonly string[]
   adjustments: readonly Paise[]
   unknownOrders: readonly Paise[]
+  restAccounts: readonly string[]
 }
 
 /**
  * Movements on the days from :from to :to, which begin at :begin and end before :end. The query sums settlement lines
- * by transfer.
+ * by transfer and acquirer account.
  */
 const MOVEMENTS = query<MoneyMovement, Params>(`
   with transfer as (
-    select day, reference, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
+    select day, reference, account, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
            sum(adjustments)::bigint as adjustments, sum(unknown_orders)::bigint as unknown_orders
-      from (select day, reference, net_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments, 0 as unknown_orders
+      from (select day, reference, clearing_account as account, net_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments, 0 as unknown_orders
               from settlement_lines
              where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
                and (recorded_at <= :known) is true and replaced_at > :known
              union all
-            select day, reference, adjustments + unknown_orders, 0, 0, adjustments, unknown_orders
-              from unnest(:restDays::date[], :references::text[], :adjustments::bigint[], :unknownOrders::bigint[])
-                as r (day, reference, adjustments, unknown_orders)) t
-     group by day, reference
+            select day, reference, account, adjustments + unknown_orders, 0, 0, adjustments, unknown_orders
+              from unnest(:restDays::date[], :references::text[], :restAccounts::text[], :adjustments::bigint[],
+                          :unknownOrders::bigint[])
+                as r (day, reference, account, adjustments, unknown_orders)) t
+     group by day, reference, account
   ), moved as (
     select l.day, case l.kind when 'payment' then 1 when 'second' then 2 else 3 end as place, l.at,
            case when l.kind = 'second' then 'duplicate payment'
                 when l.kind in ('refund', 'refund returned') and exists (
                   select from payments p where p.mid = :mid and p.utr = l.item and p.kind = 'second') then 'duplicate ' || l.kind
                 else l.kind end as kind,
-           l.order_id, i.merchant_order_id, case when l.kind in ('refund', 'refund returned') then l.name else l.item end as reference,
+           l.account, l.order_id, i.merchant_order_id, case when l.kind in ('refund', 'refund returned') then l.name else l.item end as reference,
            l.amount_paise as amount
       from ledger l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
      where l.mid = :mid and l.kind in ('payment', 'second', 'refund', 'refund returned') and l.at >= :begin and l.at < :end
        and (l.recorded_at <= :known) is true and l.replaced_at > :known
      union all
-    select t.day, 4, null, p.kind, null, null, t.reference, -p.amount
+    select t.day, 4, null, p.kind, t.account, null, null, t.reference, -p.amount
       from transfer t
      cross join lateral (
        values ('payout', t.net), ('fee', t.fee), ('tax', t.tax),
               ('adjustment', -t.adjustments), ('unknown order', -t.unknown_orders)) p (kind, amount)
      where p.amount <> 0
      union all
-    select r.day, 5, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.order_id, i.merchant_order_id, r.difference_id,
+    select r.day, 5, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.account, r.order_id, i.merchant_order_id, r.difference_id,
            r.amount_paise
       from difference_resolutions r
       left join payment_intents i on i.mid = :mid and i.order_id = r.order_id
      where r.mid = :mid and r.resolved_at <= :known and r.amount_paise <> 0 and r.day between :from::date and :to::date
   )
-  select day, kind, order_id, merchant_order_id, reference, amount
+  select day, kind, account, order_id, merchant_order_id, reference, amount
     from moved m
-   order by m.day, place, m.at, reference,
+   order by m.day, place, m.at, reference, m.account collate "C",
             array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`)

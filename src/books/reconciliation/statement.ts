@@ -1,37 +1,73 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
-import type { Days } from '../ledger/bank-days.ts'
-import { broughtForward } from './brought-forward.ts'
+import { addDays, type Days } from '../ledger/bank-days.ts'
+import { balancesBefore } from './brought-forward.ts'
+import { readClosedBalances } from './close.ts'
 import { readClosedBase } from './closed-items.ts'
 import { readMerchant } from './merchant.ts'
-import { type MoneyMovement, movementsOf } from './movements.ts'
-import { readRests } from './rests.ts'
+import { type Period, type Posting, postingsOf, readPeriods } from './postings.ts'
 import { readSnapshot } from './snapshot.ts'
 
-/** A line in a merchant statement. `balance` is the acquirer's debt after this line, in paise. */
-export type StatementLine = Omit<MoneyMovement, 'kind'> & {
-  kind: MoneyMovement['kind'] | 'opening' | 'closing'
+/** A line in a merchant statement. `balance` is the acquirers' debt after this line, in paise. */
+export type StatementLine = Omit<Posting, 'kind' | 'account' | 'originalDay'> & {
+  kind: Posting['kind'] | 'opening' | 'closing'
+  /** The acquirer account; null for the opening and closing balance. */
+  account: string | null
+  /** The day of a movement that changed after its month was closed; otherwise null. */
+  originalDay: string | null
   balance: Paise
 }
 
+/** The lines of a statement, and the opening and closing balance in paise of each acquirer account that has one. */
+export type Statement = { lines: StatementLine[]; accounts: { account: string; opening: Paise; closing: Paise }[] }
+
 /**
- * Returns the movements between the acquirer and one merchant as a statement. Each balance is the previous balance plus
+ * Returns the postings between the acquirers and one merchant as a statement. Each balance is the previous balance plus
  * the amount of the line.
  */
 export function statementOf(
   db: Database,
   { mid, now, ...days }: Days & { mid: string; now: Date },
-): Promise<StatementLine[]> {
+): Promise<Statement> {
   return readSnapshot(db, now, async (snapshot) => {
-    const merchant = await readMerchant(snapshot, mid)
-    const movements = await movementsOf(merchant, days, await readRests(snapshot, { days }))
-    let balance = await broughtForward(merchant, days.from, await readClosedBase(snapshot, days.from))
-    const nothing = { orderId: null, merchantOrderId: null, reference: '', amount: 0 }
-    const opening = { ...nothing, day: days.from, kind: 'opening' as const, balance }
-    const lines = movements.map((movement) => {
-      balance = addPaise(balance, movement.amount)
-      return { ...movement, balance }
+    const periods = await readPeriods(snapshot, days)
+    const opening = await openingOf(mid, periods[0] as Period)
+    const closing = new Map(opening)
+    let balance = [...opening.values()].reduce(addPaise, 0)
+    const nothing = { account: null, originalDay: null, orderId: null, merchantOrderId: null, reference: '', amount: 0 }
+    const first = { ...nothing, day: days.from, kind: 'opening' as const, balance }
+    const lines = (await postingsOf(mid, periods)).map((posting) => {
+      const { account, amount, originalDay = null } = posting
+      closing.set(account, addPaise(closing.get(account) ?? 0, amount))
+      balance = addPaise(balance, amount)
+      return { ...posting, originalDay, balance }
     })
-    return [opening, ...lines, { ...nothing, day: days.to, kind: 'closing', balance }]
+    const accounts = [...closing].sort().map(([account, own]) => {
+      return { account, opening: opening.get(account) ?? 0, closing: own }
+    })
+    return {
+      lines: [first, ...lines, { ...nothing, day: days.to, kind: 'closing', balance }],
+      accounts: accounts.filter((one) => one.opening !== 0 || one.closing !== 0),
+    }
   })
+}
+
+/**
+ * Returns the balance of each acquirer account before a period: what the month closed before carries forward, and the
+ * postings since.
+ */
+async function openingOf(mid: string, { days, snapshot, closed, lateOn }: Period): Promise<ReadonlyMap<string, Paise>> {
+  const stored = closed && (await readClosedBalances(snapshot.client, { month: closed.month, mid }))
+  const balances = new Map(stored?.map(({ account, balance }) => [account, balance]))
+  if (closed !== undefined && addDays(closed.to, 1) === days.from) return balances
+  const base = await readClosedBase(snapshot, days.from)
+  const merchant = await readMerchant(snapshot, mid)
+  const known = (await balancesBefore(merchant, days.from, base)).accounts
+  if (closed === undefined || lateOn < days.from) return known
+  // Changes of the closed month are not posted yet.
+  const add = (account: string, amount: Paise) => balances.set(account, addPaise(balances.get(account) ?? 0, amount))
+  for (const [account, balance] of known) add(account, balance)
+  for (const [account, balance] of (await balancesBefore(merchant, addDays(closed.to, 1), base)).accounts)
+    add(account, -balance)
+  return balances
 }

@@ -1,23 +1,35 @@
+import * as z from 'zod'
 import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { type JournalLine, journalOf } from '../../books/reconciliation/journal.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
 import { type OpenItem, openItems } from '../../books/reconciliation/open-items.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
+import { errorText } from '../../platform/fields.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
-import { type InputOf, optional, toggle } from './field.ts'
+import { flag, type InputOf, optional, toggle } from './field.ts'
 import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, knownAt, MID, REPORTED_PERIOD } from './fields.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openOnly, payoutList } from './payout-list.ts'
 import { document, summed, table } from './result.ts'
 
+const CHARGES_RULE = 'must be supplier or split'
+const CHARGES = flag(
+  z.enum(['supplier', 'split'], errorText(CHARGES_RULE)).default('supplier'),
+  'supplier|split',
+  'Fees and tax',
+  'one ledger of the supplier, or fees and input GST; default: supplier',
+)
+
 const OF_DAYS = { period: REPORTED_PERIOD, mid: optional(MID) }
 
-async function filterOf({ mid, period }: InputOf<typeof OF_DAYS>, { db, now }: Context) {
+type Filter = InputOf<typeof OF_DAYS> & { asOf?: string | undefined }
+
+async function filterOf({ mid, period, asOf }: Filter, { db, now }: Context) {
   await requireMerchant(db, mid)
-  return { ...bothDaysOf(period), mid, now }
+  return { ...bothDaysOf(period), mid, now: knownAt(asOf, now) }
 }
 
 export const listPayouts = read('reconcile payouts', 'List payouts and whether they were received', {
@@ -25,15 +37,16 @@ export const listPayouts = read('reconcile payouts', 'List payouts and whether t
   isLong: true,
   note: 'Without days, the list covers the last 31 days.',
   fields: {
-    ...{ period: ANY_PERIOD, mid: optional(MID) },
+    ...{ period: ANY_PERIOD, mid: optional(MID), asOf: AS_OF },
     open: optional(toggle('Only payouts that were not received in full and are not resolved')),
   },
   csv: true,
-  async run({ open, mid, period }, { db, now }) {
+  async run({ open, mid, period, asOf }, { db, now }) {
     await requireMerchant(db, mid)
     const { from, to } = daysOf(period)
-    const days = from !== undefined && to !== undefined ? { from, to } : recentDays(now)
-    const { rows, failure } = collectErrors(listArrivals(db, { ...days, mid, now }))
+    const known = knownAt(asOf, now)
+    const days = from !== undefined && to !== undefined ? { from, to } : recentDays(known)
+    const { rows, failure } = collectErrors(listArrivals(db, { ...days, mid, now: known }))
     return { data: payoutList(open ? openOnly(rows) : rows), failure }
   },
 })
@@ -74,11 +87,13 @@ export const bookCommands = [
   read('reconcile journal', 'Export double-entry postings for accounting', {
     title: 'Journal',
     isLong: true,
-    fields: OF_DAYS,
+    note: 'A closed month is posted as it was known at its close. Later changes are posted in the first month that was open then.',
+    fields: { ...OF_DAYS, charges: CHARGES, asOf: AS_OF },
     csv: 'plain',
-    async run(typed, context) {
-      const { rows, failure } = collectErrors(journalOf(context.db, await filterOf(typed, context)))
-      const columns = 'date, voucher, mid, ledger, Σdebit, Σcredit'
+    async run({ charges, ...typed }, context) {
+      const journal = journalOf(context.db, { ...(await filterOf(typed, context)), charges })
+      const { rows, failure } = collectErrors(journal)
+      const columns = 'date, voucherId, reference, originalDay, mid, account, ledger, Σdebit, Σcredit'
       const views = withErrors<JournalLine, typeof columns>('ledger')
       return { data: summed('postings', columns, rows, views), failure }
     },
@@ -87,12 +102,14 @@ export const bookCommands = [
   read('reconcile statement', 'Export a merchant’s account statement', {
     title: 'Account statement',
     isLong: true,
-    fields: { mid: MID, period: REPORTED_PERIOD },
+    fields: { mid: MID, period: REPORTED_PERIOD, asOf: AS_OF },
     csv: 'plain',
-    async run({ mid, period }, context) {
-      const rows = await statementOf(context.db, { ...(await filterOf({ period, mid }, context)), mid })
-      const lines = table('day, kind, orderId, merchantOrderId, reference, ₹amount, ₹balance', rows)
-      return document({ lines }, lines)
+    async run({ mid, ...typed }, context) {
+      const statement = await statementOf(context.db, { ...(await filterOf({ ...typed, mid }, context)), mid })
+      const columns = 'day, kind, account, orderId, merchantOrderId, reference, originalDay, ₹amount, ₹balance'
+      const lines = table(columns, statement.lines)
+      const accounts = table('account, ₹opening, ₹closing', statement.accounts, { title: 'By acquirer account' })
+      return document({ lines, accounts }, lines, ...(statement.accounts.length > 1 ? [accounts] : []))
     },
   }),
 ]

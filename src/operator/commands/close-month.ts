@@ -1,4 +1,4 @@
-import type { Days } from '../../books/ledger/bank-days.ts'
+import { addDays, type Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import {
@@ -17,6 +17,7 @@ import {
   findClosedMonth,
   isEmptyMonth,
   type MonthChange,
+  newestClosedMonth,
   sha256Of,
 } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
@@ -77,6 +78,8 @@ export const closeMonthCommands = [
         const balances = await readClosedBalances(db, { month })
         return { days, before, balances, shown: shownOf(before.figures, balances) }
       }
+      const [newest] = await newestClosedMonth(db, {})
+      if (newest !== undefined) requireNext(month, newest.month)
       const closedAt = isFinal ? await timeOfClose(context) : now
       const stored = await readFigures(db, { ...days, now: closedAt })
       const items = await readClosedItems(db, { to: days.to, closedAt })
@@ -109,6 +112,13 @@ export const closeMonthCommands = [
     },
   }),
 ]
+
+/** Requires that the month follows the newest closed month, because a change after a close is posted in the next month. */
+function requireNext(month: string, newest: string): void {
+  const next = addDays(daysOfMonth(newest).to, 1).slice(0, 7)
+  if (month < next) throw new CommandError(`${month} cannot be closed, because ${newest} was closed without it`)
+  if (month > next) throw new CommandError(`${month} cannot be closed yet: close ${next} first`)
+}
 
 const changeText = (one: (Pick<MonthChange, 'figures' | 'rows'> & { mid: string }) | MerchantError) =>
   isMerchantError(one) ? merchantErrorText(one) : `${one.mid}: ${figuresText(one)}`

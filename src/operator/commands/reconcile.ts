@@ -123,11 +123,12 @@ export const reconcileCommands = [
     note: 'Open payouts are those of the last 31 days. The CSV contains only discrepancies.',
     fields: {
       olderThan: flag(OLDER_THAN.default('1').transform(Number), 'DAYS', 'Smallest age in days', 'default: 1'),
-      mid: optional(MID),
+      ...{ mid: optional(MID), asOf: AS_OF },
     },
     csv: true,
-    async run({ olderThan, mid }, { db, now }) {
+    async run({ olderThan, mid, asOf }, { db, now: today }) {
       await requireMerchant(db, mid)
+      const now = knownAt(asOf, today)
       const to = addDays(toIstDay(now), -olderThan)
       const { rows, failure } = collectErrors(openDiscrepancies(db, { mid, to, now }))
       const { payouts, failure: failureOfPayouts } = openPayouts(db, { mid, now })

@@ -1,0 +1,157 @@
+import { query } from '../../platform/db/query.ts'
+import { addPaise } from '../../platform/money.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
+import { type ClosedBase, daysSince } from './closed-items.ts'
+import { daysOfMonth } from './closed-months.ts'
+import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { type MoneyMovement, movementsOf, movementsOfRest } from './movements.ts'
+import { type Rest, readRests } from './rests.ts'
+import { readMids, type Snapshot, snapshotOf } from './snapshot.ts'
+
+/**
+ * A movement on the day on which it is posted. A change that was recorded after the close of its month is posted on the last
+ * day of the first month that was not closed then, and `originalDay` is its own day.
+ */
+export type Posting = MoneyMovement & { originalDay?: string }
+
+/**
+ * Days of a closed month as known at its close, or days after the last closed month as known at the time of the report.
+ * Changes since the close of the month before, `closed`, are posted on `lateOn`.
+ */
+export type Period = {
+  days: Days
+  snapshot: Snapshot
+  rests: readonly Rest[]
+  closed: Closed | undefined
+  lateOn: string
+  /** Undefined if `lateOn` is not one of the days. */
+  changes: Changes | undefined
+}
+
+type Closed = Omit<ClosedBase, 'sums'>
+
+/** A closed month, and what was known at its close. `rests` are those that may have changed since. */
+type Changes = { closed: Closed; snapshot: Snapshot; rests: Record<'before' | 'after', readonly Rest[]> }
+
+/** Returns the periods of these days, oldest first, as known at the time of the snapshot. */
+export async function readPeriods(snapshot: Snapshot, days: Days): Promise<Period[]> {
+  const { client, known } = snapshot
+  const closes = (await CLOSES(client, { known })).map((one) => ({ ...one, to: daysOfMonth(one.month).to }))
+  const periods: Period[] = []
+  for (const [index, close] of [...closes, undefined].entries()) {
+    const closed = closes[index - 1]
+    const first = closed === undefined ? days.from : addDays(closed.to, 1)
+    const from = first > days.from ? first : days.from
+    const to = close !== undefined && close.to < days.to ? close.to : days.to
+    if (from > to) continue
+    const read = close === undefined ? snapshot : await snapshotOf(client, close.closedAt)
+    const rests = await readRests(read, { days: { from, to } })
+    const lateOn = daysOfMonth(first.slice(0, 7)).to
+    const isLate = closed !== undefined && lateOn >= from && lateOn <= to
+    const changes = isLate ? await readChanges(read, closed) : undefined
+    periods.push({ days: { from, to }, snapshot: read, rests, closed, lateOn, changes })
+  }
+  return periods
+}
+
+const CLOSES = query<Omit<Closed, 'to'>, { known: Date }>(`
+  select month, closed_at from closed_months where closed_at <= :known order by month`)
+
+async function readChanges(after: Snapshot, closed: Closed): Promise<Changes> {
+  const { client, known } = after
+  const { closedAt, to } = closed
+  const snapshot = await snapshotOf(client, closedAt)
+  const { end } = boundsOf({ from: to, to })
+  const mids = await readMids(client, {})
+  const changed = await CHANGED_RESTS(client, { known, closedAt, end, mids, until: addDays(to, 31) })
+  const references = changed.map(({ reference }) => reference)
+  const restsAt = async (read: Snapshot) =>
+    references.length === 0 ? [] : (await readRests(read, { references })).filter(({ day }) => day <= to)
+  return { closed, snapshot, rests: { before: await restsAt(snapshot), after: await restsAt(after) } }
+}
+
+/**
+ * Payouts whose amounts beside settlement lines were changed by an import or an undo, or whose day and merchant a changed
+ * line before :end may decide. An acquirer reports a payout within 31 days of its lines.
+ */
+const CHANGED_RESTS = query<
+  { reference: string },
+  { known: Date; closedAt: Date; end: Date; until: string; mids: readonly string[] }
+>(`
+  select bank_reference_number as reference
+    from payout_rests
+    join settlement_imports using (import_id)
+   where (imported_at > :closedAt and imported_at <= :known or undone_at > :closedAt and undone_at <= :known)
+     and (day is null or day <= :until)
+   union
+  select reference
+    from settlement_lines
+   where mid = any (:mids) and at < :end
+     and reference = any (array(select bank_reference_number from payout_rests where amount_paise <> 0))
+     and (recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)`)
+
+/** Returns the postings of a merchant in these periods, in date order. */
+export async function postingsOf(mid: string, periods: readonly Period[]): Promise<Posting[]> {
+  let postings: Posting[] = []
+  for (const { days, snapshot, rests, lateOn, changes } of periods) {
+    const merchant = await readMerchant(snapshot, mid)
+    postings = postings.concat(await movementsOf(merchant, days, rests))
+    if (changes !== undefined) postings = postings.concat(await changesOf(merchant, lateOn, changes))
+  }
+  // The sort is stable, so changes after a close come last on their day.
+  return postings.sort(byDay)
+}
+
+/** Returns the postings of payouts that belong to no single merchant. */
+export function sharedPostingsOf(periods: readonly Period[]): Posting[] {
+  const movements = (rests: readonly Rest[]) => rests.filter(({ mid }) => mid === null).flatMap(movementsOfRest)
+  const postings = periods.flatMap(({ rests, lateOn, changes }): Posting[] => {
+    const difference = createDifference()
+    difference.add(movements(changes?.rests.after ?? []), 1)
+    difference.add(movements(changes?.rests.before ?? []), -1)
+    return [...movements(rests), ...difference.postedOn(lateOn)]
+  })
+  return postings.sort(byDay)
+}
+
+/** Days that are read together, so that few movements are in memory. */
+const DAYS_READ = 7
+
+/** Returns the changes of a merchant's movements since the close, posted on `lateOn`. */
+async function changesOf(after: MerchantSnapshot, lateOn: string, changes: Changes): Promise<Posting[]> {
+  const { closed, snapshot, rests } = changes
+  const before = await readMerchant(snapshot, after.mid)
+  const own = (all: readonly Rest[]) => all.filter(({ mid }) => mid === after.mid).flatMap(movementsOfRest)
+  const difference = createDifference()
+  difference.add(own(rests.after), 1)
+  difference.add(own(rests.before), -1)
+  for (const { from: first, to } of await daysSince(after, closed, closed.to)) {
+    for (let from = first; from <= to; from = addDays(from, DAYS_READ)) {
+      const last = addDays(from, DAYS_READ - 1)
+      const days = { from, to: last < to ? last : to }
+      difference.add(await movementsOf(after, days, []), 1)
+      difference.add(await movementsOf(before, days, []), -1)
+    }
+  }
+  return difference.postedOn(lateOn)
+}
+
+/** Adds movements up by day, acquirer account, kind and reference. */
+function createDifference() {
+  const sums = new Map<string, MoneyMovement>()
+  return {
+    add(movements: readonly MoneyMovement[], sign: 1 | -1): void {
+      for (const movement of movements) {
+        const { day, account, kind, reference } = movement
+        const key = JSON.stringify([day, account, kind, reference])
+        const amount = addPaise(sums.get(key)?.amount ?? 0, sign * movement.amount)
+        if (amount === 0) sums.delete(key)
+        else sums.set(key, { ...movement, amount })
+      }
+    },
+    postedOn: (lateOn: string): Posting[] =>
+      [...sums.values()].sort(byDay).map((one) => ({ ...one, day: lateOn, originalDay: one.day })),
+  }
+}
+
+const byDay = (a: MoneyMovement, b: MoneyMovement) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0)
