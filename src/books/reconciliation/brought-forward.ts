@@ -45,22 +45,28 @@ export async function balancesBefore(
 const withoutZeros = (accounts: ReadonlyMap<string, Paise>) =>
   new Map([...accounts].filter(([, balance]) => balance !== 0).sort(([a], [b]) => (a < b ? -1 : 1)))
 
-/** Returns, by UTR, the sums of discrepancies before `day` that a resolved exception explains. */
+/** Returns, by item, the sums of discrepancies before `day` that a resolved exception explains. */
 export async function explainedBefore(merchant: MerchantSnapshot, day: string): Promise<ReadonlyMap<string, Paise>> {
+  const sums = new Map<string, Paise>()
+  for (const one of await readExplained(merchant, day))
+    sums.set(itemOf(one), addPaise(sums.get(itemOf(one)) ?? 0, one.owed))
+  return sums
+}
+
+/** Returns the discrepancies before `day` that a resolved exception explains. */
+export async function readExplained(merchant: MerchantSnapshot, day: string): Promise<Discrepancy[]> {
   const { client, mid, known } = merchant
-  const explained = new Map<string, Paise>()
   const utrs = explainedUtrs(merchant)
-  if (utrs.length === 0) return explained
+  if (utrs.length === 0) return []
+  const explained: Discrepancy[] = []
   const { resolve } = resolverOf(
     mid,
     await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }),
   )
   const forms = await readForms(merchant, refundedFailures(merchant))
   for await (const items of itemsOf(merchant, utrs)) {
-    for (const one of resolve(judgeExplained(merchant, forms, items))) {
-      const item = itemOf(one)
-      if (one.resolution !== null && one.day < day) explained.set(item, addPaise(explained.get(item) ?? 0, one.owed))
-    }
+    const found = resolve(judgeExplained(merchant, forms, items))
+    explained.push(...found.filter((one) => one.resolution !== null && one.day < day))
   }
   return explained
 }

@@ -59,7 +59,7 @@ const SUMS = query<{ mid: string; account: string; sum: string }, ClosedAt & { k
  */
 export async function daysSince(
   merchant: MerchantSnapshot,
-  { month, closedAt, to: end }: Omit<ClosedBase, 'sums'>,
+  { month, closedAt, to: end }: ClosedBase,
   to: string,
 ): Promise<Days[]> {
   const { client, mid, known, bankDays, unknownOrders } = merchant

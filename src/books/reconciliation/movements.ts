@@ -1,9 +1,9 @@
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import { boundsOf, type Days } from '../ledger/bank-days.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { judgeDays } from './book.ts'
-import { accountsOf, itemOf } from './brought-forward.ts'
+import { accountsOf, itemOf, readExplained } from './brought-forward.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
@@ -76,14 +76,35 @@ export async function movementsOf(
   await judgeDays(merchant, days, (found) => {
     resolved.push(...found.filter(({ resolution, owed }) => resolution !== null && owed !== 0))
   })
-  const accounts = await accountsOf(merchant, resolved.map(itemOf))
-  const byExceptions = (await withMerchantOrderIds(merchant, resolved)).map((one): MoneyMovement => {
+  // The sort is stable, so resolutions through exceptions come last within a day.
+  return [...moved, ...(await byExceptions(merchant, resolved))].sort(byDay)
+}
+
+export const byDay = (a: MoneyMovement, b: MoneyMovement) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0)
+
+async function byExceptions(merchant: MerchantSnapshot, explained: readonly Discrepancy[]): Promise<MoneyMovement[]> {
+  const accounts = await accountsOf(merchant, explained.map(itemOf))
+  return (await withMerchantOrderIds(merchant, explained)).map((one) => {
     const { day, orderId, merchantOrderId, exceptionId, id, owed } = one
     const account = accounts.get(itemOf(one)) ?? 'unknown'
     return { day, kind: 'exception', account, orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
   })
-  // The sort is stable, so resolutions through exceptions come last within a day.
-  return [...moved, ...byExceptions].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
+}
+
+/**
+ * Returns the movements until `to` that were not known `before`, and those that are not known `after` any more. A movement
+ * without a time of its own, because a resolved exception explains it, is in both if it did not change.
+ */
+export async function changedMovements(before: MerchantSnapshot, after: MerchantSnapshot, to: string) {
+  const days = { from: '2000-01-01', to }
+  const nothing = { restDays: [], references: [], restAccounts: [], adjustments: [], unknownOrders: [] }
+  const params = { ...days, ...boundsOf(days), ...nothing, mid: after.mid, before: before.known, after: after.known }
+  const explained = async (merchant: MerchantSnapshot) =>
+    byExceptions(merchant, await readExplained(merchant, addDays(to, 1)))
+  return {
+    recorded: [...(await RECORDED(after.client, { ...params, known: after.known })), ...(await explained(after))],
+    replaced: [...(await REPLACED(after.client, { ...params, known: before.known })), ...(await explained(before))],
+  }
 }
 
 /** Returns the movements of amounts beside settlement lines, which add up to 0. */
@@ -105,17 +126,17 @@ type Params = Days & { mid: string; known: Date; begin: Date; end: Date; restDay
 }
 
 /**
- * Movements on the days from :from to :to, which begin at :begin and end before :end. The query sums settlement lines
- * by transfer and acquirer account.
+ * SQL for movements on the days from :from to :to, which begin at :begin and end before :end. The query sums settlement lines
+ * by transfer and acquirer account. `also` is a condition on their times.
  */
-const MOVEMENTS = query<MoneyMovement, Params>(`
+const movements = (also: string) => `
   with transfer as (
     select day, reference, account, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
            sum(adjustments)::bigint as adjustments, sum(unknown_orders)::bigint as unknown_orders
       from (select day, reference, clearing_account as account, net_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments, 0 as unknown_orders
               from settlement_lines
              where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
-               and (recorded_at <= :known) is true and replaced_at > :known
+               and (recorded_at <= :known) is true and replaced_at > :known ${also}
              union all
             select day, reference, account, adjustments + unknown_orders, 0, 0, adjustments, unknown_orders
               from unnest(:restDays::date[], :references::text[], :restAccounts::text[], :adjustments::bigint[],
@@ -133,7 +154,7 @@ const MOVEMENTS = query<MoneyMovement, Params>(`
       from ledger l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
      where l.mid = :mid and l.kind in ('payment', 'second', 'refund', 'refund returned') and l.at >= :begin and l.at < :end
-       and (l.recorded_at <= :known) is true and l.replaced_at > :known
+       and (l.recorded_at <= :known) is true and l.replaced_at > :known ${also}
      union all
     select t.day, 4, null, p.kind, t.account, null, null, t.reference, -p.amount
       from transfer t
@@ -144,11 +165,15 @@ const MOVEMENTS = query<MoneyMovement, Params>(`
      union all
     select r.day, 5, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.account, r.order_id, i.merchant_order_id, r.difference_id,
            r.amount_paise
-      from difference_resolutions r
+      from (select *, resolved_at as recorded_at, 'infinity'::timestamptz as replaced_at from difference_resolutions) r
       left join payment_intents i on i.mid = :mid and i.order_id = r.order_id
-     where r.mid = :mid and r.resolved_at <= :known and r.amount_paise <> 0 and r.day between :from::date and :to::date
+     where r.mid = :mid and r.resolved_at <= :known and r.amount_paise <> 0 and r.day between :from::date and :to::date ${also}
   )
   select day, kind, account, order_id, merchant_order_id, reference, amount
     from moved m
    order by m.day, place, m.at, reference, m.account collate "C",
-            array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`)
+            array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`
+
+const MOVEMENTS = query<MoneyMovement, Params>(movements(''))
+const RECORDED = query<MoneyMovement, Params & { before: Date }>(movements('and recorded_at > :before'))
+const REPLACED = query<MoneyMovement, Params & { after: Date }>(movements('and replaced_at <= :after'))

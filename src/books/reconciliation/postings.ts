@@ -1,10 +1,10 @@
 import { query } from '../../platform/db/query.ts'
 import { addPaise } from '../../platform/money.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
-import { type ClosedBase, daysSince } from './closed-items.ts'
+import type { ClosedBase } from './closed-items.ts'
 import { daysOfMonth } from './closed-months.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
-import { type MoneyMovement, movementsOf, movementsOfRest } from './movements.ts'
+import { byDay, changedMovements, type MoneyMovement, movementsOf, movementsOfRest } from './movements.ts'
 import { type Rest, readRests } from './rests.ts'
 import { readMids, type Snapshot, snapshotOf } from './snapshot.ts'
 
@@ -106,52 +106,31 @@ export async function postingsOf(mid: string, periods: readonly Period[]): Promi
 export function sharedPostingsOf(periods: readonly Period[]): Posting[] {
   const movements = (rests: readonly Rest[]) => rests.filter(({ mid }) => mid === null).flatMap(movementsOfRest)
   const postings = periods.flatMap(({ rests, lateOn, changes }): Posting[] => {
-    const difference = createDifference()
-    difference.add(movements(changes?.rests.after ?? []), 1)
-    difference.add(movements(changes?.rests.before ?? []), -1)
-    return [...movements(rests), ...difference.postedOn(lateOn)]
+    const { before, after } = changes?.rests ?? { before: [], after: [] }
+    return [...movements(rests), ...differenceOf(movements(after), movements(before), lateOn)]
   })
   return postings.sort(byDay)
 }
-
-/** Days that are read together, so that few movements are in memory. */
-const DAYS_READ = 7
 
 /** Returns the changes of a merchant's movements since the close, posted on `lateOn`. */
 async function changesOf(after: MerchantSnapshot, lateOn: string, changes: Changes): Promise<Posting[]> {
   const { closed, snapshot, rests } = changes
   const before = await readMerchant(snapshot, after.mid)
   const own = (all: readonly Rest[]) => all.filter(({ mid }) => mid === after.mid).flatMap(movementsOfRest)
-  const difference = createDifference()
-  difference.add(own(rests.after), 1)
-  difference.add(own(rests.before), -1)
-  for (const { from: first, to } of await daysSince(after, closed, closed.to)) {
-    for (let from = first; from <= to; from = addDays(from, DAYS_READ)) {
-      const last = addDays(from, DAYS_READ - 1)
-      const days = { from, to: last < to ? last : to }
-      difference.add(await movementsOf(after, days, []), 1)
-      difference.add(await movementsOf(before, days, []), -1)
+  const { recorded, replaced } = await changedMovements(before, after, closed.to)
+  return differenceOf([...recorded, ...own(rests.after)], [...replaced, ...own(rests.before)], lateOn)
+}
+
+/** Returns the difference of movements, by day, acquirer account, kind and reference, posted on `lateOn`. */
+function differenceOf(after: readonly MoneyMovement[], before: readonly MoneyMovement[], lateOn: string): Posting[] {
+  const sums = new Map<string, MoneyMovement>()
+  for (const [movements, sign] of [[after, 1] as const, [before, -1] as const]) {
+    for (const movement of movements) {
+      const { day, account, kind, reference } = movement
+      const key = JSON.stringify([day, account, kind, reference])
+      sums.set(key, { ...movement, amount: addPaise(sums.get(key)?.amount ?? 0, sign * movement.amount) })
     }
   }
-  return difference.postedOn(lateOn)
+  const changed = [...sums.values()].filter(({ amount }) => amount !== 0).sort(byDay)
+  return changed.map((one) => ({ ...one, day: lateOn, originalDay: one.day }))
 }
-
-/** Adds movements up by day, acquirer account, kind and reference. */
-function createDifference() {
-  const sums = new Map<string, MoneyMovement>()
-  return {
-    add(movements: readonly MoneyMovement[], sign: 1 | -1): void {
-      for (const movement of movements) {
-        const { day, account, kind, reference } = movement
-        const key = JSON.stringify([day, account, kind, reference])
-        const amount = addPaise(sums.get(key)?.amount ?? 0, sign * movement.amount)
-        if (amount === 0) sums.delete(key)
-        else sums.set(key, { ...movement, amount })
-      }
-    },
-    postedOn: (lateOn: string): Posting[] =>
-      [...sums.values()].sort(byDay).map((one) => ({ ...one, day: lateOn, originalDay: one.day })),
-  }
-}
-
-const byDay = (a: MoneyMovement, b: MoneyMovement) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0)
