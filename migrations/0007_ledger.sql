@@ -96,6 +96,14 @@ create table closed_balances (
 create trigger closed_balances_append_only before update or delete or truncate on closed_balances
   for each statement execute function refuse_to_rewrite();
 
+-- The names that a merchant's ledgers have in Tally.
+create table ledger_names (
+  mid text not null,
+  ledger text not null, -- As in the journal, such as `UPI receipts`.
+  name text not null constraint ledger_names_name_check check (char_length(name) between 1 and 99),
+  constraint ledger_names_pkey primary key (mid, ledger)
+);
+
 -- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is
 -- included on `day`, in India, and was valid from recorded_at until before replaced_at. A positive amount is owed to the merchant.
 -- The sum of an item's movements is its balance; the sum of all movements up to a day is carried forward from that day.

@@ -9,7 +9,7 @@ const AREAS: Record<string, RegExp> = {
   // Reads the gateway's tables; the gateway reads none of its tables.
   books: /^npm:(pg-copy-streams|zod)$|^(errors|limits)\.ts$|^(platform|gateway|books)\//,
   operator:
-    /^npm:(@fastify\/multipart|csv-stringify|lru-cache|pg|prom-client|zod)$|^(build-info|config|errors|limits)\.ts$|^(platform|gateway|books|operator)\//,
+    /^npm:(@fastify\/multipart|csv-stringify|fast-xml-builder|lru-cache|pg|prom-client|zod)$|^(build-info|config|errors|limits)\.ts$|^(platform|gateway|books|operator)\//,
   docs: /^npm:(marked|zod)$|^(errors|limits)\.ts$|^platform\/|^docs\//,
   dev: /./,
 }

@@ -90,6 +90,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['keys', 'revoke', '--public-key', publicKey] },
     { args: ['reconcile', 'resolve', '--difference', difference.id, '--reason', 'by hand'], detail: { mid } },
     { args: ['reconcile', 'close', '--month', '2026-01'], detail: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
+    { args: ['ledgers', 'set', '--mid', mid, '--ledger', 'UPI receipts', '--name', 'Sales UPI'] },
     { args: ['settlements', 'import', '-'], input: settlementFile(mid), detail: expect.objectContaining({}) },
     { args: ['settlements', 'undo', '--import', String(imported.import)], detail: expect.objectContaining({}) },
     { args: ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200'] },

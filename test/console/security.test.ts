@@ -141,7 +141,7 @@ const OFFERED = COMMANDS.filter(({ title }) => title !== '')
 const ACTS = OFFERED.filter(({ changes }) => changes).map((one) => [one.name, `/${pageName(one)}`] as const)
 
 const ONLY_ON_THE_COMMAND_LINE =
-  /^(keys|(merchants|partners) (?!list$)|accounts|webhooks (?!(deliveries|resend|list)$)|(settlements|statements|payments) layout (?!list$)|bank-holidays|payments forget|migrate|database|console)/
+  /^(keys|(merchants|partners) (?!list$)|accounts|webhooks (?!(deliveries|resend|list)$)|(settlements|statements|payments) layout (?!list$)|bank-holidays|ledgers|payments forget|migrate|database|console)/
 
 const settlementsOf = (merchant: string) =>
   `mid,amount,utr,bank_reference_number,status,initiation_date\n${merchant},10,${newUtr()},B1,SUCCESS,2026-10-05 10:00:00\n`

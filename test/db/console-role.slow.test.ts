@@ -44,6 +44,7 @@ const RIGHTS: Record<string, string[]> = {
   file_layouts: ['SELECT'],
   key_uses: ['SELECT'],
   ledger: ['SELECT'],
+  ledger_names: [],
   merchant_fees: ['SELECT'],
   merchant_logos: [],
   merchants: ['SELECT'],

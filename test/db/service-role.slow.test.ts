@@ -58,6 +58,7 @@ const RIGHTS: Record<string, string[]> = {
   file_layouts: [],
   key_uses: ['INSERT', 'SELECT'],
   ledger: [],
+  ledger_names: [],
   merchant_fees: [],
   merchant_logos: ['SELECT'],
   merchants: ['SELECT'],

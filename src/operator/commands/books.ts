@@ -8,12 +8,26 @@ import { statementOf } from '../../books/reconciliation/statement.ts'
 import { errorText } from '../../platform/fields.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
-import { flag, type InputOf, optional, toggle } from './field.ts'
-import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, knownAt, MID, REPORTED_PERIOD } from './fields.ts'
+import { flag, oneOf, optional, toggle } from './field.ts'
+import {
+  ANY_PERIOD,
+  AS_OF,
+  bothDaysOf,
+  daysOf,
+  FROM,
+  type GivenDays,
+  inOrder,
+  knownAt,
+  LAST_MONTH,
+  MID,
+  REPORTED_PERIOD,
+  TO,
+} from './fields.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openOnly, payoutList } from './payout-list.ts'
 import { document, summed, table } from './result.ts'
+import { exportTally, TALLY } from './tally.ts'
 
 const CHARGES_RULE = 'must be supplier or split'
 const CHARGES = flag(
@@ -23,9 +37,12 @@ const CHARGES = flag(
   'one ledger of the supplier, or fees and input GST; default: supplier',
 )
 
+/** A period, or the closed month of which Tally’s XML is written. */
+const JOURNAL_PERIOD = oneOf([{ from: FROM, to: TO }, { month: LAST_MONTH }, TALLY], inOrder)
+
 const OF_DAYS = { period: REPORTED_PERIOD, mid: optional(MID) }
 
-type Filter = InputOf<typeof OF_DAYS> & { asOf?: string | undefined }
+type Filter = { period: GivenDays; mid: string | undefined; asOf?: string | undefined }
 
 async function filterOf({ mid, period, asOf }: Filter, { db, now }: Context) {
   await requireMerchant(db, mid)
@@ -88,10 +105,14 @@ export const bookCommands = [
     title: 'Journal',
     isLong: true,
     note: 'A closed month is posted as it was known at its close. Later changes are posted in the first month that was open then.',
-    fields: { ...OF_DAYS, charges: CHARGES, asOf: AS_OF },
+    fields: { ...OF_DAYS, period: JOURNAL_PERIOD, charges: CHARGES, asOf: AS_OF },
+    check: ({ mid, period }) => (period.tally && mid === undefined ? '--tally requires --mid' : undefined),
     csv: 'plain',
     async run({ charges, ...typed }, context) {
-      const journal = journalOf(context.db, { ...(await filterOf(typed, context)), charges })
+      const { mid, period } = typed
+      const filter = { ...(await filterOf(typed, context)), charges }
+      const journal = journalOf(context.db, filter)
+      if (period.tally && mid !== undefined) return exportTally(context, journal, { ...filter, ...period, mid })
       const { rows, failure } = collectErrors(journal)
       const columns = 'date, voucherId, reference, originalDay, mid, account, ledger, Σdebit, Σcredit'
       const views = withErrors<JournalLine, typeof columns>('ledger')

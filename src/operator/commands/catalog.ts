@@ -9,6 +9,7 @@ import { listExceptions, resolveExceptions } from './exceptions.ts'
 import { findPayments, showPayment } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { layoutCommands, statementLayoutCommands } from './layouts.ts'
+import { ledgerCommands } from './ledgers.ts'
 import { listPayments } from './list-payments.ts'
 import { merchantCommands } from './merchants.ts'
 import { partnerCommands } from './partners.ts'
@@ -32,6 +33,6 @@ export const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   Settlements: [...settlementCommands, ...layoutCommands],
   'Bank statements': [...statementCommands, ...statementLayoutCommands],
   Reconciliation: [...reconcileCommands, ...bookCommands],
-  'Month-end': closeMonthCommands,
+  'Month-end': [...closeMonthCommands, ...ledgerCommands],
   'Bank holidays': bankHolidayCommands,
 }

@@ -17,6 +17,8 @@ export type Field<T = unknown> = {
   hint: string
   example?: string
   isRepeatable?: true
+  /** The switch selects an output format, which excludes --json and --csv. */
+  isFormat?: true
   /** The field names a record: the column that has its identifiers, and the command that shows one. */
   record?: { column?: string; page?: string } | undefined
   /** Returns the values that a form offers, with a text beside each. */

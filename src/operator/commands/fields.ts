@@ -126,7 +126,7 @@ const moment = z
 export const SINCE = { ...flag(moment, 'TIME', 'Start time', 'IST'), example: '2026-11-26 09:30:00' }
 export const UNTIL = optional(flag(moment, 'TIME', 'End time', 'IST, excluded; default: now'))
 
-type GivenDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
+export type GivenDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
 
 export const inOrder = ({ from, to }: GivenDays) =>
   from !== undefined && to !== undefined && from > to ? '--from must not be after --to' : undefined

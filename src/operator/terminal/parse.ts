@@ -41,6 +41,8 @@ export function parseArguments(command: Command, args: string[]): Arguments {
   if (twice !== undefined) throw new UsageError(`--${twice} must be given only once`)
   if (positionals.length > (takesFile(command) ? 1 : 0)) throw new UsageError('too many arguments')
   const { by, json, csv, for: reader, ...own } = values as Values
+  const format = named.find((name) => flags[name]?.isFormat)
+  if (format !== undefined && (json || csv)) throw new UsageError(`--${format} cannot be combined with --json or --csv`)
   const person = BY.schema.safeParse(by)
   if (!person.success) throw new UsageError(person.error.issues.map(({ message }) => `--by ${message}`).join('; '))
   const file = positionals[0]
