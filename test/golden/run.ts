@@ -117,10 +117,12 @@ async function change(name: string): Promise<void> {
 async function runCase(given: Case, part: number): Promise<void> {
   const { code, command, args, stops, names } = given
   const found = COMMANDS.find(({ name }) => name === command)
-  const flags = found ? Object.keys(flagsOf(found)) : []
+  const fields = found ? flagsOf(found) : {}
+  const flags = Object.keys(fields)
+  const hasOwnFormat = flags.some((flag) => fields[flag]?.isFormat && args.includes(`--${flag}`))
   used.add(command)
   if (args === '') bare.add(command)
-  const json = code > 0 || stops ? '' : ` --json${flags.includes('by') ? ' --by meera' : ''}`
+  const json = code > 0 || stops || hasOwnFormat ? '' : ` --json${flags.includes('by') ? ' --by meera' : ''}`
   const asText: Partial<Case>[] = json === '' ? [] : [{}]
   if (json !== '' && flags.includes('csv')) asText.push({ args: `${args} --csv` })
   if (json !== '' && flags.includes('for')) asText.push({ args: `${args} --csv --for excel` })
