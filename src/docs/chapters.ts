@@ -46,7 +46,7 @@ export const GUIDES = {
       'Webhooks and audit': ['webhooks', 'audit'],
       Settlements: [
         ...['settlements', 'file-layouts', 'pull-settlements', 'reconciliation', 'discrepancies'],
-        ...['bank-statements', 'accounting', 'month-end'],
+        ...['bank-statements', 'accounting', 'month-end', 'tally'],
       ],
       'Data and law': ['personal-data', 'retention', 'archiving', 'backup'],
       Operations: ['upgrade', 'monitoring', 'logs', 'troubleshooting', 'security-incident'],

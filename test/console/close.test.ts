@@ -90,6 +90,12 @@ it('the journal is downloaded as CSV for spreadsheets and as CSV for programs', 
   expect([sheet.body.startsWith('\ufeff'), plain.body.startsWith('date,voucher')]).toEqual([true, true])
 })
 
+it('the page of the journal offers no XML for Tally, and ignores its flag', async () => {
+  const { status, body } = await site.get(`/reconcile-journal?month=2026-07&mid=${mid}&tally=on&company=Chai`, key)
+  expect(status).toBe(200)
+  expect(body).not.toMatch(/name="(tally|company)"|ENVELOPE/)
+})
+
 it('a form offers the merchants and the layouts', async () => {
   const { body } = await site.get('/payments-list', key)
   expect(body).toMatch(

@@ -22,7 +22,7 @@ export const tallyName = matching(
 )
 
 export const TALLY = {
-  tally: { ...toggle('Write Tally’s XML of a closed month of one merchant'), isFormat: true as const },
+  tally: { ...toggle('Tally’s XML', 'of a closed month of one merchant'), isFormat: true as const },
   month: MONTH,
   company: flag(tallyName, 'NAME', 'Company', 'in Tally'),
 }
