@@ -134,7 +134,7 @@ describe('a page shows the same figures as its command', () => {
     ['reconcile open', () => ({ mid: unsettled })],
     ['reconcile fees', () => ({ mid, ...AUGUST })],
     ['reconcile journal', () => ({ mid, ...AUGUST })],
-    ['reconcile statement', () => ({ mid, ...AUGUST })],
+    ['reconcile statement', () => ({ mid: unsettled, ...AUGUST })],
   ])('%s, row by row', async (name, fields) => {
     const { status, body } = await get(name.replace(' ', '-'), fields(), reader)
     const { stdout } = await ops(...name.split(' '), ...flagsIn(fields()))
@@ -147,6 +147,7 @@ describe('a page shows the same figures as its command', () => {
 
   it.each<[string, () => Fields]>([
     ['reconcile', () => ({ mid: unsettled, ...AUGUST })],
+    ['reconcile statement', () => ({ mid, ...AUGUST })],
     ['refunds show', () => ({ refund: refundId })],
     ['payments show', () => ({ 'order-id': orderId })],
   ])('%s, by its amounts', async (name, fields) => {

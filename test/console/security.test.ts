@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { newestClosedMonth, nextMonth } from '../../src/books/reconciliation/closed-months.ts'
 import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import { listRefunds } from '../../src/gateway/refunds/store.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -63,8 +64,6 @@ beforeEach(async () => {
 
 type Fields = Record<string, string | File>
 
-let closed = 0
-
 /**
  * Creates the state in which each change that the console offers succeeds, and returns its fields. A new command needs
  * an entry.
@@ -119,10 +118,10 @@ const CHANGES: Record<string, () => Promise<Fields>> = {
     const [, statement = ''] = /^Bank statement (\d+)/.exec(imported.stdout) ?? []
     return { payout: payout.reference, statement, line: '2', reason: 'the bank printed no reference' }
   },
-  // The month has no payments, and each test closes another one.
+  // The months have no payments.
   async 'reconcile close'() {
-    closed += 1
-    return { month: `20${10 + (closed % 14)}-0${1 + (closed % 9)}` }
+    const [newest] = await newestClosedMonth(service.db, {})
+    return { month: newest === undefined ? '2010-01' : nextMonth(newest.month) }
   },
   async 'reconcile resolve'() {
     const paidAt = new Date(Date.now() - 10 * 24 * 60 * 60_000)

@@ -54,9 +54,11 @@ export type LedgerChange = {
 
 /** Returns the first and last day of the month `YYYY-MM`. */
 export function daysOfMonth(month: string): Days {
-  const next = addDays(`${month}-28`, 4).slice(0, 7)
-  return { from: `${month}-01`, to: addDays(`${next}-01`, -1) }
+  return { from: `${month}-01`, to: addDays(`${nextMonth(month)}-01`, -1) }
 }
+
+/** Returns the month after the month `YYYY-MM`. */
+export const nextMonth = (month: string): string => addDays(`${month}-28`, 4).slice(0, 7)
 
 /**
  * Returns the figures to store for a closed month. Omits `awaited`, which changes with every later payout, and the two

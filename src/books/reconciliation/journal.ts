@@ -90,7 +90,7 @@ function vouchersOf(mid: string | null, postings: readonly Posting[], charges: C
   for (const { day: date, originalDay = null, kind, account, amount, reference: name } of postings) {
     const { letter, ledger, ...daily } = VOUCHERS[kind]
     const reference = daily.name === undefined ? name : `${daily.name} ${originalDay ?? date}`
-    const key = JSON.stringify([date, account, letter, reference, originalDay])
+    const key = `${date} ${originalDay} ${letter} ${account} ${reference}`
     const voucher = vouchers.get(key) ?? { date, reference, originalDay, mid, account, letter, sums: new Map() }
     post(voucher, CLEARING, amount)
     post(voucher, charges === 'supplier' && ledger.startsWith('<account>') ? CHARGES : ledger, -amount)

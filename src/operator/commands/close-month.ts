@@ -1,4 +1,4 @@
-import { addDays, type Days } from '../../books/ledger/bank-days.ts'
+import type { Days } from '../../books/ledger/bank-days.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import {
@@ -18,6 +18,7 @@ import {
   isEmptyMonth,
   type MonthChange,
   newestClosedMonth,
+  nextMonth,
   sha256Of,
 } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
@@ -115,7 +116,7 @@ export const closeMonthCommands = [
 
 /** Requires that the month follows the newest closed month, because a change after a close is posted in the next month. */
 function requireNext(month: string, newest: string): void {
-  const next = addDays(daysOfMonth(newest).to, 1).slice(0, 7)
+  const next = nextMonth(newest)
   if (month < next) throw new CommandError(`${month} cannot be closed, because ${newest} was closed without it`)
   if (month > next) throw new CommandError(`${month} cannot be closed yet: close ${next} first`)
 }
