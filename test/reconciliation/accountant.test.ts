@@ -1,9 +1,11 @@
+import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
 import { beforeAll, expect, it } from 'vitest'
 import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment, type Row, storeReports } from './rows.ts'
 
@@ -176,4 +178,60 @@ it("every reconcile list shows the merchant's own order_id", async () => {
   const { settlements } = await jsonOn('2026-11-02', '--payout', 'BANK2')
   expect(settlements.map((row: Record<string, string>) => row.merchantOrderId)).toEqual(['1001', '1002', null])
   expect((await opsOn('2026-11-02', '--payout', 'BANK2')).stdout).toMatch(/orderId +merchantOrderId +utr/)
+})
+
+/** Returns the lines of the guide's tables of vouchers, as `date reference original day ledger debit credit`. */
+async function vouchersInGuide(): Promise<string[]> {
+  const guide = await readFile('src/docs/guides/operator/accounting.md', 'utf8')
+  let first: string[] = []
+  return guide.split('\n').flatMap((line) => {
+    const cells = line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim())
+    if (/^2026-/.test(cells[0] ?? '')) first = cells
+    const isVoucher = /^(?:2026-.*)?$/.test(cells[0] ?? 'none') && cells.length >= 5
+    if (!isVoucher) return []
+    const [ledger, debit, credit] = cells.slice(-3)
+    const original = cells.length === 6 ? (first[2] ?? '') : ''
+    return [[first[0], first[1]?.replaceAll('`', ''), original, ledger, debit || '0.00', credit || '0.00'].join(' | ')]
+  })
+}
+
+it('the month of the accountant’s guide is what the journal posts', async () => {
+  const { url: guideUrl, db: guideDb } = await createTestDatabase()
+  const { mid: merchant } = await newMerchant(guideDb)
+  const guideOps = opsAtNoon(() => guideUrl, ['reconcile'])
+  const pay = (utr: string, day: string, rupees: number, acquirer = 'setu:acme', reportedAt = at(day)) =>
+    storePaidOrder(guideDb, { mid: merchant, utr, paidAt: at(day), reportedAt, rupees, acquirer })
+  const settle = (row: Partial<Row> & { utr: string; day: string; amount: number }) =>
+    importRows(guideDb, [{ mid: merchant, ...row }], at(row.day, '20:00:00'))
+  const orderId = await pay('G1', '2026-10-05', 600)
+  await pay('G2', '2026-10-05', 400)
+  await pay('G3', '2026-10-05', 200, 'direct')
+  await settle({ utr: 'G1', day: '2026-10-06', amount: 592_92, fee: 6_00, tax: 1_08, reference: 'BRN2001' })
+  await settle({ utr: 'G2', day: '2026-10-06', amount: 395_28, fee: 4_00, tax: 72, reference: 'BRN2001' })
+  await settle({ utr: 'G3', day: '2026-10-06', amount: 200_00, reference: 'BRN2002' })
+  await guideDb.query(
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status, ended_at)
+     values ($1, 'R1', 'OURS1', $2, 'G1', 40000, '', 'setu:acme', 'merchant', $3, 'SUCCESS', $3)`,
+    [merchant, orderId, at('2026-10-07')],
+  )
+  await settle({ utr: 'D1', day: '2026-10-08', amount: -400_00, paymentUtr: 'G1', reference: 'BRN2003' })
+  await pay('G4', '2026-10-30', 300)
+  await settle({ utr: 'G4', day: '2026-11-02', amount: 296_46, fee: 3_00, tax: 54, reference: 'BRN2004' })
+  const { accounts } = await guideOps.jsonOn('2026-11-04', 'close', '--month', '2026-10')
+  expect(accounts).toEqual([{ mid: merchant, account: 'setu:acme', carriedForward: '300.00' }])
+  await pay('G5', '2026-10-20', 100, 'setu:acme', at('2026-11-10'))
+  const posted: string[] = []
+  for (const month of ['2026-10', '2026-11']) {
+    const { postings } = await guideOps.jsonOn('2026-11-20', 'journal', '--month', month)
+    for (const { date, voucherId, reference, originalDay, ledger, debit, credit } of postings) {
+      const kind = /^[A-Z]+/.exec(voucherId)?.[0]
+      posted.push([date, `${kind} ${reference}`, originalDay ?? '', ledger, debit, credit].join(' | '))
+    }
+  }
+  const inGuide = await vouchersInGuide()
+  expect(inGuide.length).toBeGreaterThan(15)
+  expect(posted).toEqual(inGuide)
 })
