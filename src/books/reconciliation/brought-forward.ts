@@ -11,8 +11,15 @@ import { judgeExplained, undeductedOf } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { readForms } from './payout-forms.ts'
 
-/** Balances in paise by acquirer account, and their sum. */
-export type Balances = { sum: Paise; accounts: ReadonlyMap<string, Paise> }
+/**
+ * Balances in paise by acquirer account, and their sum. `explained` is the money of discrepancies that a resolved exception
+ * explains, which no movement records: the movements add up to the balances and this money.
+ */
+export type Balances = {
+  sum: Paise
+  accounts: ReadonlyMap<string, Paise>
+  explained: readonly { item: string; account: string; owed: Paise }[]
+}
 
 /**
  * Returns the acquirers' debt to the merchant before `day`, in paise. With `closed`, continues from the closed month
@@ -21,15 +28,12 @@ export type Balances = { sum: Paise; accounts: ReadonlyMap<string, Paise> }
 export const broughtForward = async (merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> =>
   (await balancesBefore(merchant, day, closed)).sum
 
-/**
- * Returns the balances before `day`. The sum of all earlier movements is reduced by discrepancies that a resolved exception
- * explains, because no movement records these discrepancies; `explained` has their sum of each UTR.
- */
+/** Returns the balances before `day`. */
 export async function balancesBefore(
   merchant: MerchantSnapshot,
   day: string,
   closed: ClosedBase | undefined,
-): Promise<Balances & { explained: ReadonlyMap<string, Paise> }> {
+): Promise<Balances> {
   const { client, mid, known } = merchant
   const base = closed !== undefined && closed.to < day ? closed : undefined
   const begin = base && startOfDay(addDays(base.to, 1))
@@ -37,21 +41,16 @@ export async function balancesBefore(
   const accounts = new Map(moved.map(({ account, sum }) => [account, sum]))
   const add = (account: string, amount: Paise) => accounts.set(account, addPaise(accounts.get(account) ?? 0, amount))
   for (const [account, sum] of base?.sums.get(mid) ?? []) add(account, toSafeInteger(sum))
-  const explained = await explainedBefore(merchant, day)
-  for (const [account, amount] of await byAccount(merchant, explained)) add(account, -amount)
-  return { sum: [...accounts.values()].reduce(addPaise, 0), accounts: withoutZeros(accounts), explained }
+  const explained = await withAccounts(merchant, await readExplained(merchant, day))
+  for (const { account, owed } of explained) add(account, -owed)
+  return {
+    ...{ sum: [...accounts.values()].reduce(addPaise, 0), accounts: withoutZeros(accounts) },
+    explained: explained.map(({ account, owed, ...one }) => ({ item: itemOf(one), account, owed })),
+  }
 }
 
 const withoutZeros = (accounts: ReadonlyMap<string, Paise>) =>
   new Map([...accounts].filter(([, balance]) => balance !== 0).sort(([a], [b]) => (a < b ? -1 : 1)))
-
-/** Returns, by item, the sums of discrepancies before `day` that a resolved exception explains. */
-export async function explainedBefore(merchant: MerchantSnapshot, day: string): Promise<ReadonlyMap<string, Paise>> {
-  const sums = new Map<string, Paise>()
-  for (const one of await readExplained(merchant, day))
-    sums.set(itemOf(one), addPaise(sums.get(itemOf(one)) ?? 0, one.owed))
-  return sums
-}
 
 /** Returns the discrepancies before `day` that a resolved exception explains. */
 export async function readExplained(merchant: MerchantSnapshot, day: string): Promise<Discrepancy[]> {
@@ -71,28 +70,19 @@ export async function readExplained(merchant: MerchantSnapshot, day: string): Pr
   return explained
 }
 
-/** Adds amounts of items up by acquirer account: that of the item's payment, otherwise of its settlement line. */
-export async function byAccount(
-  merchant: MerchantSnapshot,
-  amounts: ReadonlyMap<string, Paise>,
-): Promise<ReadonlyMap<string, Paise>> {
-  const sums = new Map<string, Paise>()
-  for (const [item, account] of await accountsOf(merchant, [...amounts.keys()]))
-    sums.set(account, addPaise(sums.get(account) ?? 0, amounts.get(item) ?? 0))
-  return sums
-}
-
-/** Returns the acquirer account of each item. */
-export async function accountsOf(
+/** Returns the discrepancies with the acquirer account of each: that of its payment, otherwise of its settlement line. */
+export async function withAccounts(
   { client, mid, known }: MerchantSnapshot,
-  items: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const found = items.length === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs: [...new Set(items)] })
-  return new Map(found.map(({ item, account }) => [item, account]))
+  discrepancies: readonly Discrepancy[],
+): Promise<(Discrepancy & { account: string })[]> {
+  const utrs = [...new Set(discrepancies.map(itemOf))]
+  const found = utrs.length === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs })
+  const accounts = new Map(found.map(({ item, account }) => [item, account]))
+  return discrepancies.map((one) => ({ ...one, account: accounts.get(itemOf(one)) ?? 'unknown' }))
 }
 
 /** Returns the item of a discrepancy: the UTR of its payment, otherwise of its settlement line. */
-export const itemOf = ({ utr, settlementUtr }: Pick<Discrepancy, 'utr' | 'settlementUtr'>) => utr ?? settlementUtr ?? ''
+const itemOf = ({ utr, settlementUtr }: Pick<Discrepancy, 'utr' | 'settlementUtr'>) => utr ?? settlementUtr ?? ''
 
 const ACCOUNTS = plannedQuery<
   { item: string; account: string },

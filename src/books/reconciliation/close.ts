@@ -1,12 +1,11 @@
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
-import { addDays, boundsOf } from '../ledger/bank-days.ts'
-import { groupBy } from '../ledger/match-deductions.ts'
+import { addDays } from '../ledger/bank-days.ts'
 import { lockSettlements } from '../settlements/imports.ts'
-import { byAccount, explainedBefore } from './brought-forward.ts'
+import { type Balances, balancesBefore } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
-import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { readMerchant } from './merchant.ts'
 import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { findOpen } from './open-discrepancies.ts'
 import { readMids, readSnapshot } from './snapshot.ts'
@@ -52,20 +51,18 @@ export function readClosedItems(
   return readSnapshot(db, closedAt, async (snapshot) => {
     const all: ClosedItems[] = []
     const closed = await readClosedBase(snapshot, addDays(to, 1))
-    const sums = await SUMS(snapshot.client, { known: closedAt, end: boundsOf({ from: to, to }).end })
-    const sumsOf = groupBy(sums, ({ mid }) => mid)
-    for (const mid of new Set([...(await readMids(snapshot.client, {})), ...sumsOf.keys()])) {
+    for (const mid of await readMids(snapshot.client, {})) {
       const read = await readOne(snapshot, mid, async () => {
         const merchant = await readMerchant(snapshot, mid)
-        const own = sumsOf.get(mid) ?? []
         const items: Item[] = []
         await findOpen(merchant, { closed, to }, (open) => {
           items.push(...open.map(({ id, day, owed }) => ({ item: id, day, balance: owed })))
         })
-        const sum = own.reduce((all, one) => addPaise(all, one.sum), 0)
+        const balances = await balancesBefore(merchant, addDays(to, 1), closed)
+        const sum = balances.explained.reduce((all, { owed }) => addPaise(all, owed), balances.sum)
         const rest = items.reduce((left, { balance }) => addPaise(left, -balance), sum)
         if (rest !== 0) items.push({ item: '', day: to, balance: rest })
-        return { mid, items, accounts: await balancesOf(merchant, own, addDays(to, 1)) }
+        return { mid, items, accounts: byAccount(balances) }
       })
       if (isMerchantError(read)) return read
       if (read.items.length + read.accounts.length > 0) all.push(read)
@@ -74,25 +71,14 @@ export function readClosedItems(
   })
 }
 
-/** Returns the balances before `day` of the accounts with these sums of movements. */
-async function balancesOf(
-  merchant: MerchantSnapshot,
-  sums: readonly { account: string; sum: Paise }[],
-  day: string,
-): Promise<AccountBalance[]> {
-  const ofAccounts = await byAccount(merchant, await explainedBefore(merchant, day))
-  const sumsOf = new Map(sums.map(({ account, sum }) => [account, sum]))
-  return [...new Set([...sumsOf.keys(), ...ofAccounts.keys()])].sort().map((account) => {
-    const own = ofAccounts.get(account) ?? 0
-    return { account, balance: addPaise(sumsOf.get(account) ?? 0, -own), explained: own }
-  })
+function byAccount({ accounts, explained }: Balances): AccountBalance[] {
+  const all = new Map([...accounts].map(([account, balance]) => [account, { account, balance, explained: 0 }]))
+  for (const { account, owed } of explained) {
+    const one = all.get(account) ?? { account, balance: 0, explained: 0 }
+    all.set(account, { ...one, explained: addPaise(one.explained, owed) })
+  }
+  return [...all.values()]
 }
-
-const SUMS = query<{ mid: string; account: string; sum: Paise }, { known: Date; end: Date }>(`
-  select mid, account, sum(amount_paise)::bigint as sum
-    from ledger
-   where at < :end and (recorded_at <= :known) is true and replaced_at > :known
-   group by mid, account`)
 
 /** Stores the balance that a month carries forward. */
 export async function storeClosedItems(client: Queryable, month: string, all: readonly ClosedItems[]): Promise<void> {

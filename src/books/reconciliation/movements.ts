@@ -3,7 +3,7 @@ import type { Paise } from '../../platform/money.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { judgeDays } from './book.ts'
-import { accountsOf, itemOf, readExplained } from './brought-forward.ts'
+import { readExplained, withAccounts } from './brought-forward.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
@@ -83,10 +83,9 @@ export async function movementsOf(
 export const byDay = (a: MoneyMovement, b: MoneyMovement) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0)
 
 async function byExceptions(merchant: MerchantSnapshot, explained: readonly Discrepancy[]): Promise<MoneyMovement[]> {
-  const accounts = await accountsOf(merchant, explained.map(itemOf))
-  return (await withMerchantOrderIds(merchant, explained)).map((one) => {
-    const { day, orderId, merchantOrderId, exceptionId, id, owed } = one
-    const account = accounts.get(itemOf(one)) ?? 'unknown'
+  const own = await withAccounts(merchant, explained)
+  return (await withMerchantOrderIds(merchant, own)).map((one) => {
+    const { day, account, orderId, merchantOrderId, exceptionId, id, owed } = one
     return { day, kind: 'exception', account, orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
   })
 }
