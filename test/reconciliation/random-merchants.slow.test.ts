@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest'
 import { addDays, type Days } from '../../src/books/ledger/bank-days.ts'
 import { type Discrepancy, inOrder } from '../../src/books/ledger/discrepancies.ts'
 import { readBook } from '../../src/books/reconciliation/book.ts'
-import { broughtForward } from '../../src/books/reconciliation/brought-forward.ts'
+import { balancesBefore } from '../../src/books/reconciliation/brought-forward.ts'
 import { readClosedBase } from '../../src/books/reconciliation/closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from '../../src/books/reconciliation/merchant.ts'
 import { findOpen } from '../../src/books/reconciliation/open-discrepancies.ts'
@@ -42,7 +42,7 @@ async function report(merchant: MerchantSnapshot, days: Days) {
   const { byDay, discrepancies } = await readBook(merchant, days)
   const total = noSums()
   for (const sums of byDay.values()) addSums(total, sums)
-  const brought = await broughtForward(merchant, days.from)
+  const { sum: brought } = await balancesBefore(merchant, days.from)
   return { found: discrepancies.map(textOf).sort(), brought, carried: carriedBy(brought, total), discrepancies }
 }
 
@@ -72,7 +72,7 @@ async function check(db: Database, { mid }: Story, now: Date, offset: number): P
     const since: Discrepancy[] = []
     await findOpen(merchant, { closed, to: END }, (found) => since.push(...found))
     expect(since.sort(inOrder).map(textOf), `${mid}: since the close`).toEqual(whole.sort(inOrder).map(textOf))
-    expect(await broughtForward(merchant, addDays(END, 1), closed)).toBe(carried)
+    expect((await balancesBefore(merchant, addDays(END, 1), closed)).sum).toBe(carried)
   })
 }
 
@@ -80,8 +80,8 @@ async function check(db: Database, { mid }: Story, now: Date, offset: number): P
 async function checkOpenItems(db: Database, { mid }: Story, asOf: string, now: Date): Promise<void> {
   const known = istMoment(asOf, '23:59:59')
   const items = await readAll(openItems(db, { asOf, known, now, mid }))
-  const balance = await readSnapshot(db, known, async (snapshot) =>
-    broughtForward(await readMerchant(snapshot, mid), addDays(asOf, 1)),
+  const { sum: balance } = await readSnapshot(db, known, async (snapshot) =>
+    balancesBefore(await readMerchant(snapshot, mid), addDays(asOf, 1)),
   )
   expect(
     items.reduce((sum, { amount }) => sum + amount, 0),

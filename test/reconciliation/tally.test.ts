@@ -1,14 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { DOMParser, type Element } from '@xmldom/xmldom'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { isLedger } from '../../src/books/reconciliation/ledger-names.ts'
 import { toTallyXml } from '../../src/operator/commands/tally.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
-import { ROOT } from '../support/processes.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment } from './rows.ts'
 
@@ -269,13 +266,5 @@ describe('ledgers set', () => {
     const { code, stderr } = await opsOn(CLOSED_ON, 'ledgers', 'set', '--mid', mid, '--ledger', ledger, '--name', name)
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(`ops: ${message}`) })
     expect(await jsonOn(CLOSED_ON, 'ledgers', 'list')).toEqual([])
-  })
-
-  it('every ledger that a journal may have can be named', () => {
-    const journal = readFileSync(`${ROOT}/src/books/reconciliation/journal.ts`, 'utf8')
-    const ledgers = [...journal.matchAll(/(?:ledger:|CLEARING =|CHARGES =) '([^']+)'/g)].map(([, name = '']) => name)
-    expect(ledgers.length).toBeGreaterThan(15)
-    const names = ['setu:acme', 'direct', 'unknown'].flatMap((one) => ledgers.map((l) => l.replace('<account>', one)))
-    expect(names.filter((name) => !isLedger(name))).toEqual([])
   })
 })

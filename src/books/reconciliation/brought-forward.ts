@@ -22,25 +22,17 @@ export type Balances = {
 }
 
 /**
- * Returns the acquirers' debt to the merchant before `day`, in paise. With `closed`, continues from the closed month
- * instead of reading all earlier movements.
+ * Returns the acquirers' debts to the merchant before `day`. With `closed`, continues from the closed month instead of
+ * reading all earlier movements.
  */
-export const broughtForward = async (merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> =>
-  (await balancesBefore(merchant, day, closed)).sum
-
-/** Returns the balances before `day`. */
-export async function balancesBefore(
-  merchant: MerchantSnapshot,
-  day: string,
-  closed: ClosedBase | undefined,
-): Promise<Balances> {
+export async function balancesBefore(merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Balances> {
   const { client, mid, known } = merchant
   const base = closed !== undefined && closed.to < day ? closed : undefined
   const begin = base && startOfDay(addDays(base.to, 1))
   const moved = await SUMS(client, { mid, known, begin, end: startOfDay(day) })
   const accounts = new Map(moved.map(({ account, sum }) => [account, sum]))
   const add = (account: string, amount: Paise) => accounts.set(account, addPaise(accounts.get(account) ?? 0, amount))
-  for (const [account, sum] of base?.sums.get(mid) ?? []) add(account, toSafeInteger(sum))
+  for (const { account, sum } of base?.sums.get(mid) ?? []) add(account, toSafeInteger(sum))
   const explained = await withAccounts(merchant, await readExplained(merchant, day))
   for (const { account, owed } of explained) add(account, -owed)
   return {

@@ -71,14 +71,12 @@ export function readClosedItems(
   })
 }
 
-function byAccount({ accounts, explained }: Balances): AccountBalance[] {
-  const all = new Map([...accounts].map(([account, balance]) => [account, { account, balance, explained: 0 }]))
-  for (const { account, owed } of explained) {
-    const one = all.get(account) ?? { account, balance: 0, explained: 0 }
-    all.set(account, { ...one, explained: addPaise(one.explained, owed) })
-  }
-  return [...all.values()]
-}
+const byAccount = ({ accounts, explained }: Balances): AccountBalance[] =>
+  [...new Set([...accounts.keys(), ...explained.map(({ account }) => account)])].map((account) => ({
+    account,
+    balance: accounts.get(account) ?? 0,
+    explained: explained.reduce((sum, one) => (one.account === account ? addPaise(sum, one.owed) : sum), 0),
+  }))
 
 /** Stores the balance that a month carries forward. */
 export async function storeClosedItems(client: Queryable, month: string, all: readonly ClosedItems[]): Promise<void> {
@@ -90,10 +88,10 @@ export async function storeClosedItems(client: Queryable, month: string, all: re
 
 /** Returns the balances that a closed month carries forward, except 0, by merchant and acquirer account. */
 export const readClosedBalances = query<
-  { mid: string; account: string; balance: Paise },
+  { mid: string; account: string; carriedForward: Paise },
   { month: string; mid?: string | undefined }
 >(`
-  select mid, account, balance_paise as balance
+  select mid, account, balance_paise as carried_forward
     from closed_balances
    where month = :month and (:mid::text is null or mid = :mid) and balance_paise <> 0
    order by mid, account`)

@@ -11,12 +11,8 @@ import type { Snapshot } from './snapshot.ts'
  * `sums` has the current sum of all earlier movements in paise by `mid` and acquirer account, as text, because a sum beyond
  * 2^53 is an error of its own merchant only.
  */
-export type ClosedBase = {
-  month: string
-  closedAt: Date
-  to: string
-  sums: ReadonlyMap<string, readonly (readonly [account: string, sum: string])[]>
-}
+export type ClosedBase = ClosedAt & { to: string; sums: ReadonlyMap<string, readonly AccountSum[]> }
+type AccountSum = { account: string; sum: string }
 
 /** Returns the newest closed month before `day` whose open items are stored, as known at the time of the snapshot. */
 export async function readClosedBase(
@@ -27,8 +23,7 @@ export async function readClosedBase(
   if (closed === undefined) return undefined
   const { to } = daysOfMonth(closed.month)
   const sums = await SUMS(client, { ...closed, known, end: boundsOf({ from: to, to }).end })
-  const byMid = [...groupBy(sums, ({ mid }) => mid)]
-  return { ...closed, to, sums: new Map(byMid.map(([mid, own]) => [mid, own.map((one) => [one.account, one.sum])])) }
+  return { ...closed, to, sums: groupBy(sums, ({ mid }) => mid) }
 }
 
 type ClosedAt = { month: string; closedAt: Date }
@@ -41,7 +36,7 @@ const NEWEST = query<ClosedAt, { known: Date; before: string }>(`
    limit 1`)
 
 /** Adds the changes since the month was closed to the sums of that time. */
-const SUMS = query<{ mid: string; account: string; sum: string }, ClosedAt & { known: Date; end: Date }>(`
+const SUMS = query<AccountSum & { mid: string }, ClosedAt & { known: Date; end: Date }>(`
   select mid, account, sum(paise)::text as sum
     from (select mid, account, balance_paise + explained_paise as paise from closed_balances where month = :month
            union all

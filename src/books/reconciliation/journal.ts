@@ -56,6 +56,9 @@ const VOUCHERS: Record<MovementKind, { letter: Letter; ledger: string; name?: st
 const CLEARING = 'UPI clearing <account>'
 const CHARGES = '<account> charges'
 
+/** The names of all ledgers, where `<account>` stands for an acquirer account. */
+export const LEDGERS = [...new Set([...Object.values(VOUCHERS).map(({ ledger }) => ledger), CLEARING, CHARGES])]
+
 /**
  * Yields the postings of these days as double-entry vouchers, merchant by merchant. The payments of a day form one voucher
  * of each acquirer account, the refunds of a day another, and each bank transfer forms one. Amounts of shared transfers,

@@ -1,16 +1,11 @@
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { query } from '../../platform/db/query.ts'
+import { LEDGERS } from './journal.ts'
 
 /** The name that a merchant's ledger has in Tally. */
 export type LedgerName = { mid: string; ledger: string; name: string }
 
 export const RECEIPTS = 'UPI receipts'
-
-/** The ledgers of journals. */
-export const LEDGERS = [
-  ...[RECEIPTS, 'UPI refunds', 'UPI disputes', 'Bank', 'Suspense', 'Unknown payments', 'Chargebacks', 'Written off'],
-  ...['UPI clearing <account>', '<account> charges', '<account> fees', '<account> input GST'],
-]
 
 const ACCOUNT = `(?:unknown|(?:${ACQUIRER_NAMES.join('|')})(?::[A-Za-z0-9_-]{1,64})?)`
 const LEDGER = new RegExp(`^(?:${LEDGERS.join('|').replaceAll('<account>', ACCOUNT)})$`)

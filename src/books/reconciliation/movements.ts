@@ -60,15 +60,7 @@ export async function movementsOf(
   const { client, mid, known } = merchant
   const own = rests.filter((rest) => rest.mid === mid)
   const moved = await MOVEMENTS(client, {
-    ...{ ...days, ...boundsOf(days), mid, known, restDays: own.map(({ day }) => day) },
-    ...{
-      references: own.map(({ bankReference }) => bankReference),
-      adjustments: own.map(({ adjustments }) => adjustments),
-    },
-    ...{
-      unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
-      restAccounts: own.map(({ account }) => account),
-    },
+    ...{ ...days, ...boundsOf(days), mid, known, rests: JSON.stringify(own) },
   })
   const resolved: Discrepancy[] = []
   // Only resolutions through exceptions are added here. An operator's entry is a movement of its own and leaves nothing
@@ -96,8 +88,7 @@ async function byExceptions(merchant: MerchantSnapshot, explained: readonly Disc
  */
 export async function changedMovements(before: MerchantSnapshot, after: MerchantSnapshot, to: string) {
   const days = { from: '2000-01-01', to }
-  const nothing = { restDays: [], references: [], restAccounts: [], adjustments: [], unknownOrders: [] }
-  const params = { ...days, ...boundsOf(days), ...nothing, mid: after.mid, before: before.known, after: after.known }
+  const params = { ...days, ...boundsOf(days), mid: after.mid, rests: '[]', before: before.known, after: after.known }
   const explained = async (merchant: MerchantSnapshot) =>
     byExceptions(merchant, await readExplained(merchant, addDays(to, 1)))
   return {
@@ -117,12 +108,8 @@ export function movementsOfRest(rest: Rest): MoneyMovement[] {
   ]
 }
 
-type Params = Days & { mid: string; known: Date; begin: Date; end: Date; restDays: readonly string[] } & {
-  references: readonly string[]
-  adjustments: readonly Paise[]
-  unknownOrders: readonly Paise[]
-  restAccounts: readonly string[]
-}
+/** `rests` is the JSON of the merchant's own rests. */
+type Params = Days & { mid: string; known: Date; begin: Date; end: Date; rests: string }
 
 /**
  * SQL for movements on the days from :from to :to, which begin at :begin and end before :end. The query sums settlement lines
@@ -137,10 +124,9 @@ const movements = (also: string) => `
              where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
                and (recorded_at <= :known) is true and replaced_at > :known ${also}
              union all
-            select day, reference, account, adjustments + unknown_orders, 0, 0, adjustments, unknown_orders
-              from unnest(:restDays::date[], :references::text[], :restAccounts::text[], :adjustments::bigint[],
-                          :unknownOrders::bigint[])
-                as r (day, reference, account, adjustments, unknown_orders)) t
+            select day, "bankReference", account, adjustments + "unknownOrders", 0, 0, adjustments, "unknownOrders"
+              from json_to_recordset(:rests)
+                as r (day date, "bankReference" text, account text, adjustments bigint, "unknownOrders" bigint)) t
      group by day, reference, account
   ), moved as (
     select l.day, case l.kind when 'payment' then 1 when 'second' then 2 else 3 end as place, l.at,

@@ -104,21 +104,23 @@ export async function postingsOf(mid: string, periods: readonly Period[]): Promi
 
 /** Returns the postings of payouts that belong to no single merchant. */
 export function sharedPostingsOf(periods: readonly Period[]): Posting[] {
-  const movements = (rests: readonly Rest[]) => rests.filter(({ mid }) => mid === null).flatMap(movementsOfRest)
   const postings = periods.flatMap(({ rests, lateOn, changes }): Posting[] => {
-    const { before, after } = changes?.rests ?? { before: [], after: [] }
-    return [...movements(rests), ...differenceOf(movements(after), movements(before), lateOn)]
+    const { before = [], after = [] } = changes?.rests ?? {}
+    return [...restsOf(null, rests), ...differenceOf(restsOf(null, after), restsOf(null, before), lateOn)]
   })
   return postings.sort(byDay)
 }
 
+const restsOf = (mid: string | null, rests: readonly Rest[]) =>
+  rests.filter((rest) => rest.mid === mid).flatMap(movementsOfRest)
+
 /** Returns the changes of a merchant's movements since the close, posted on `lateOn`. */
 async function changesOf(after: MerchantSnapshot, lateOn: string, changes: Changes): Promise<Posting[]> {
   const { closed, snapshot, rests } = changes
-  const before = await readMerchant(snapshot, after.mid)
-  const own = (all: readonly Rest[]) => all.filter(({ mid }) => mid === after.mid).flatMap(movementsOfRest)
+  const { mid } = after
+  const before = await readMerchant(snapshot, mid)
   const { recorded, replaced } = await changedMovements(before, after, closed.to)
-  return differenceOf([...recorded, ...own(rests.after)], [...replaced, ...own(rests.before)], lateOn)
+  return differenceOf([...recorded, ...restsOf(mid, rests.after)], [...replaced, ...restsOf(mid, rests.before)], lateOn)
 }
 
 /** Returns the difference of movements, by day, acquirer account, kind and reference, posted on `lateOn`. */

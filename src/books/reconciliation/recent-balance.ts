@@ -4,7 +4,7 @@ import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import { broughtForward } from './brought-forward.ts'
+import { balancesBefore } from './brought-forward.ts'
 import { type ClosedBase, readClosedBase } from './closed-items.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
@@ -94,7 +94,7 @@ async function addMerchant(
     }
   })
   const exceptions = await openExceptions(merchant, days)
-  const carriedForward = addPaise(all.carriedForward, await broughtForward(merchant, merchant.today, closed))
+  const carriedForward = addPaise(all.carriedForward, (await balancesBefore(merchant, merchant.today, closed)).sum)
   return { differences, openExceptions: all.openExceptions + exceptions.length, carriedForward, open }
 }
 

@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
+import type { Paise } from '../../platform/money.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy } from '../ledger/discrepancies.ts'
 import { type Book, judgeDays, readBook } from './book.ts'
@@ -36,7 +37,7 @@ export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
   changed: MonthChange | null
 }
 
-type AccountBalance = Balance & { account: string }
+type AccountBalance = { account: string; broughtForward: Paise; carriedForward: Paise }
 
 /**
  * The totals of the merchants that could be reconciled; `errors` is the number of the other merchants. `changed` contains
@@ -130,8 +131,8 @@ async function readMerchantBook(
 const betweenOf = (brought: Balances, carried: Balances): AccountBalance[] =>
   [...new Set([...brought.accounts.keys(), ...carried.accounts.keys()])].sort().map((account) => ({
     account,
-    brought: brought.accounts.get(account) ?? 0,
-    carried: carried.accounts.get(account) ?? 0,
+    broughtForward: brought.accounts.get(account) ?? 0,
+    carriedForward: carried.accounts.get(account) ?? 0,
   }))
 
 /**

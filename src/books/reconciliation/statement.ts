@@ -18,7 +18,7 @@ export type StatementLine = Omit<Posting, 'kind' | 'account' | 'originalDay'> & 
   balance: Paise
 }
 
-/** The lines of a statement, and the opening and closing balance in paise of each acquirer account that has one. */
+/** The lines of a statement, and the opening and closing balance of each acquirer account, in paise. */
 export type Statement = { lines: StatementLine[]; accounts: { account: string; opening: Paise; closing: Paise }[] }
 
 /**
@@ -42,12 +42,11 @@ export function statementOf(
       balance = addPaise(balance, amount)
       return { ...posting, originalDay, balance }
     })
-    const accounts = [...closing].sort().map(([account, own]) => {
-      return { account, opening: opening.get(account) ?? 0, closing: own }
-    })
     return {
       lines: [first, ...lines, { ...nothing, day: days.to, kind: 'closing', balance }],
-      accounts: accounts.filter((one) => one.opening !== 0 || one.closing !== 0),
+      accounts: [...closing]
+        .sort()
+        .map(([account, sum]) => ({ account, opening: opening.get(account) ?? 0, closing: sum })),
     }
   })
 }
@@ -58,7 +57,7 @@ export function statementOf(
  */
 async function openingOf(mid: string, { days, snapshot, closed, lateOn }: Period): Promise<ReadonlyMap<string, Paise>> {
   const stored = closed && (await readClosedBalances(snapshot.client, { month: closed.month, mid }))
-  const balances = new Map(stored?.map(({ account, balance }) => [account, balance]))
+  const balances = new Map(stored?.map(({ account, carriedForward }) => [account, carriedForward]))
   if (closed !== undefined && addDays(closed.to, 1) === days.from) return balances
   const base = await readClosedBase(snapshot, days.from)
   const merchant = await readMerchant(snapshot, mid)

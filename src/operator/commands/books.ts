@@ -9,40 +9,26 @@ import { errorText } from '../../platform/fields.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
 import { flag, oneOf, optional, toggle } from './field.ts'
-import {
-  ANY_PERIOD,
-  AS_OF,
-  bothDaysOf,
-  daysOf,
-  FROM,
-  type GivenDays,
-  inOrder,
-  knownAt,
-  LAST_MONTH,
-  MID,
-  REPORTED_PERIOD,
-  TO,
-} from './fields.ts'
+import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, inOrder, knownAt, MID, REPORTED, REPORTED_PERIOD } from './fields.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
 import { openOnly, payoutList } from './payout-list.ts'
 import { document, summed, table } from './result.ts'
 import { exportTally, TALLY } from './tally.ts'
 
-const CHARGES_RULE = 'must be supplier or split'
 const CHARGES = flag(
-  z.enum(['supplier', 'split'], errorText(CHARGES_RULE)).default('supplier'),
+  z.enum(['supplier', 'split'], errorText('must be supplier or split')).default('supplier'),
   'supplier|split',
   'Fees and tax',
   'one ledger of the supplier, or fees and input GST; default: supplier',
 )
 
 /** A period, or the closed month of which Tally’s XML is written. */
-const JOURNAL_PERIOD = oneOf([{ from: FROM, to: TO }, { month: LAST_MONTH }, TALLY], inOrder)
+const JOURNAL_PERIOD = oneOf([...REPORTED, TALLY], inOrder)
 
 const OF_DAYS = { period: REPORTED_PERIOD, mid: optional(MID) }
 
-type Filter = { period: GivenDays; mid: string | undefined; asOf?: string | undefined }
+type Filter = { period: Parameters<typeof bothDaysOf>[0]; mid: string | undefined; asOf?: string | undefined }
 
 async function filterOf({ mid, period, asOf }: Filter, { db, now }: Context) {
   await requireMerchant(db, mid)

@@ -23,7 +23,7 @@ import {
 } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
 import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
-import type { Database } from '../../platform/db/pool.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { addPaise, counted, type Paise, toPaise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { errorsText, openPayoutText } from '../texts.ts'
@@ -75,12 +75,9 @@ export const closeMonthCommands = [
       if (nextDay(startOfDay(days.to)) > now)
         throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const before = await findClosedMonth(db, month)
-      if (before) {
-        const balances = await readClosedBalances(db, { month })
-        return { days, before, balances, shown: shownOf(before.figures, balances) }
-      }
+      if (before) return { days, before, shown: figuresTable(before.figures) }
       const [newest] = await newestClosedMonth(db, {})
-      if (newest !== undefined) requireNext(month, newest.month)
+      if (newest !== undefined && month !== nextMonth(newest.month)) throw notNext(month, newest.month)
       const closedAt = isFinal ? await timeOfClose(context) : now
       const stored = await readFigures(db, { ...days, now: closedAt })
       const items = await readClosedItems(db, { to: days.to, closedAt })
@@ -89,16 +86,10 @@ export const closeMonthCommands = [
       const question = `close ${month}${isEmpty ? `, which ${IS_EMPTY},` : ''} with these figures`
       const figures = { ...figuresOfClose(stored, items), 'SHA-256 of all figures': sha256Of(stored) }
       const warnings = isEmpty ? [`${month} ${IS_EMPTY}`] : []
-      const balances = items.flatMap(({ mid, accounts }) =>
-        accounts.flatMap(({ account, balance }) => (balance === 0 ? [] : [{ mid, account, balance }])),
-      )
-      const plan = { days, closedAt, stored, items, balances, isEmpty }
-      return { ...plan, question, figures, warnings, shown: shownOf(stored, balances) }
+      return { days, closedAt, stored, items, isEmpty, question, figures, warnings, shown: figuresTable(stored) }
     },
     async run({ month, yes }, { change, db, now, person, isConfirmed }, { days, ...plan }) {
-      const { balances } = plan
-      if (plan.before)
-        return outputOf(plan.before, { balances, openPayouts: await warnOfPayouts(db, { ...days, now }) }, false)
+      if (plan.before) return outputOf(db, { ...plan.before, isNew: false }, await warnOfPayouts(db, { ...days, now }))
       const { closedAt, stored: figures, items, isEmpty } = plan
       if (isEmpty && !yes && !isConfirmed)
         throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
@@ -108,24 +99,21 @@ export const closeMonthCommands = [
       return change(async (client) => {
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         if (isNew) await storeClosedItems(client, month, items)
-        return outputOf(stored, { balances, openPayouts }, isNew)
+        return outputOf(client, { ...stored, isNew }, openPayouts)
       })
     },
   }),
 ]
 
-/** Requires that the month follows the newest closed month, because a change after a close is posted in the next month. */
-function requireNext(month: string, newest: string): void {
-  const next = nextMonth(newest)
-  if (month < next) throw new CommandError(`${month} cannot be closed, because ${newest} was closed without it`)
-  if (month > next) throw new CommandError(`${month} cannot be closed yet: close ${next} first`)
-}
+/** A change after a close is posted in the next month, so months are closed in order. */
+const notNext = (month: string, newest: string) =>
+  new CommandError(`${month} cannot be closed after ${newest}: the next month to close is ${nextMonth(newest)}`)
 
 const changeText = (one: (Pick<MonthChange, 'figures' | 'rows'> & { mid: string }) | MerchantError) =>
   isMerchantError(one) ? merchantErrorText(one) : `${one.mid}: ${figuresText(one)}`
 
 /** What a close will store, or the close that was made before. */
-type Plan = Output & { days: Days; balances: AccountBalance[] } & (
+type Plan = Output & { days: Days } & (
     | { before: ClosedMonth }
     | { closedAt: Date; stored: ClosedMonth['figures']; items: ClosedItems[]; isEmpty: boolean; before?: undefined }
   )
@@ -147,18 +135,20 @@ function figuresOfClose(figures: ClosedMonth['figures'], all: readonly ClosedIte
 }
 
 /** Returns the command's output. `isNew` is false if the month was closed before. */
-function outputOf(
-  stored: ClosedMonth,
-  { balances, openPayouts }: { balances: readonly AccountBalance[]; openPayouts: readonly string[] },
-  isNew: boolean,
-): Output {
+async function outputOf(
+  db: Queryable,
+  { isNew, ...stored }: ClosedMonth & { isNew: boolean },
+  openPayouts: readonly string[],
+): Promise<Output> {
   const { month, closedAt, closedBy, sha256, figures } = stored
   const errors = errorsText(figures[ALL] as Figures)
   const warnings = [...(errors ? [`${month} was closed with ${errors}`] : []), ...openPayouts]
   const closed = `${month} ${isNew ? 'closed' : 'was already closed'} by ${closedBy} at ${toIstTime(closedAt)}.`
   const hash = `SHA-256 of these figures: ${sha256}`
-  const accounts = balancesTable(balances)
-  const data = document({ ...stored, accounts, warnings }, shownOf(figures, balances), `${hash}\n${closed}`)
+  const balances = await readClosedBalances(db, { month })
+  const ofSeveral = balances.filter(({ mid }) => balances.filter((one) => one.mid === mid).length > 1)
+  const json = { ...stored, accounts: balancesTable(balances), warnings }
+  const data = document(json, figuresTable(figures), balancesTable(ofSeveral), `${hash}\n${closed}`)
   return { data, created: { sha256 }, warnings }
 }
 
@@ -204,17 +194,5 @@ function figuresTable(figures: ClosedMonth['figures']) {
   return table(columns, rows)
 }
 
-type AccountBalance = { mid: string; account: string; balance: Paise }
-
-const balancesTable = (balances: readonly AccountBalance[]) =>
-  table('merchant, account, ₹carriedForward', balances, {
-    title: 'By acquirer account',
-    cells: ({ mid, account, balance }) => ({ merchant: mid, account, carriedForward: balance }),
-    json: ({ mid, account, balance }) => ({ mid, account, carriedForward: balance }),
-  })
-
-/** Returns the figures, and the balances of merchants with several acquirer accounts. */
-function shownOf(figures: ClosedMonth['figures'], balances: readonly AccountBalance[]) {
-  const isOneOfSeveral = ({ mid }: AccountBalance) => balances.filter((one) => one.mid === mid).length > 1
-  return document({}, figuresTable(figures), balancesTable(balances.filter(isOneOfSeveral)))
-}
+const balancesTable = (balances: readonly { mid: string; account: string; carriedForward: Paise }[]) =>
+  table('mid, account, ₹carriedForward', balances, { title: 'By acquirer account' })

@@ -126,7 +126,7 @@ const moment = z
 export const SINCE = { ...flag(moment, 'TIME', 'Start time', 'IST'), example: '2026-11-26 09:30:00' }
 export const UNTIL = optional(flag(moment, 'TIME', 'End time', 'IST, excluded; default: now'))
 
-export type GivenDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
+type GivenDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
 
 export const inOrder = ({ from, to }: GivenDays) =>
   from !== undefined && to !== undefined && from > to ? '--from must not be after --to' : undefined
@@ -134,7 +134,8 @@ export const inOrder = ({ from, to }: GivenDays) =>
 /** A period of IST days: a first and a last day, both included, or a month. */
 export const PERIOD = oneOf([{ from: FROM, to: TO }, { month: MONTH }], inOrder)
 /** A period whose form begins with the last month. */
-export const REPORTED_PERIOD = oneOf([{ from: FROM, to: TO }, { month: LAST_MONTH }], inOrder)
+export const REPORTED = [{ from: FROM, to: TO }, { month: LAST_MONTH }] as const
+export const REPORTED_PERIOD = oneOf(REPORTED, inOrder)
 /** A period, or none. */
 export const ANY_PERIOD = oneOf([{}, { from: FROM, to: TO }, { month: MONTH }], inOrder)
 

@@ -78,11 +78,7 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
 
 /** Returns the balances of a merchant's acquirer accounts, which add up to the balances of the merchant. */
 const accountsTable = (accounts: MerchantBook['accounts']) =>
-  table('account, ₹broughtForward, ₹carriedForward', accounts, {
-    title: 'By acquirer account',
-    cells: ({ account, brought, carried }) => ({ account, broughtForward: brought, carriedForward: carried }),
-    json: ({ account, brought, carried }) => ({ account, broughtForward: brought, carriedForward: carried }),
-  })
+  table('account, ₹broughtForward, ₹carriedForward', accounts, { title: 'By acquirer account' })
 
 function allMerchants({ total, changed }: End, count: number): RecordData {
   const figures =
@@ -228,9 +224,15 @@ function* rowsOf({ mid, changed, total, ...book }: MerchantBook, day: string) {
     yield { type: 'exception', ...one, day: toIstDay(one.receivedAt), paid: one.amount }
   if (changed) yield { type: 'changed', mid, day, cause: figuresText(changed) }
   for (const sums of book.days) yield { type: 'day', mid, day: sums.day, ...figuresOf(sums) }
-  for (const { account, brought, carried } of book.accounts) {
-    yield { type: 'account', mid, day, kind: account, broughtForward: rupees(brought), carriedForward: rupees(carried) }
-  }
+  for (const { account: kind, broughtForward, carriedForward } of book.accounts)
+    yield {
+      type: 'account',
+      mid,
+      day,
+      kind,
+      broughtForward: rupees(broughtForward),
+      carriedForward: rupees(carriedForward),
+    }
   yield { type: 'total', mid, day, ...figuresOf(total) }
 }
 
