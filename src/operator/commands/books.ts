@@ -8,7 +8,7 @@ import { statementOf } from '../../books/reconciliation/statement.ts'
 import { errorText } from '../../platform/fields.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { type Context, read } from './command.ts'
-import { flag, oneOf, optional, toggle } from './field.ts'
+import { flag, offering, oneOf, optional, toggle } from './field.ts'
 import { ANY_PERIOD, AS_OF, bothDaysOf, daysOf, inOrder, knownAt, MID, REPORTED, REPORTED_PERIOD } from './fields.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'
 import { requireMerchant } from './merchants.ts'
@@ -16,11 +16,11 @@ import { openOnly, payoutList } from './payout-list.ts'
 import { document, summed, table } from './result.ts'
 import { exportTally, TALLY } from './tally.ts'
 
-const CHARGES = flag(
-  z.enum(['supplier', 'split'], errorText('must be supplier or split')).default('supplier'),
-  'supplier|split',
-  'Fees and tax',
-  'one ledger of the supplier, or fees and input GST; default: supplier',
+const SPLIT = ['supplier', 'split'] as const
+const charges = z.enum(SPLIT, errorText('must be supplier or split')).default('supplier')
+const CHARGES = offering(
+  flag(charges, SPLIT.join('|'), 'Fees and tax', 'in one ledger of the supplier, or split; default: supplier'),
+  SPLIT,
 )
 
 /** A period, or the closed month of which Tally’s XML is written. */
@@ -101,7 +101,8 @@ export const bookCommands = [
       if (period.tally && mid !== undefined) return exportTally(context, journal, { ...filter, ...period, mid })
       const { rows, failure } = collectErrors(journal)
       const columns = 'date, voucherId, reference, originalDay, mid, account, ledger, Σdebit, Σcredit'
-      const views = withErrors<JournalLine, typeof columns>('ledger')
+      const first = ['date', 'reference', 'ledger', 'debit', 'credit', 'originalDay'] as const
+      const views = withErrors<JournalLine, typeof columns>('ledger', { first })
       return { data: summed('postings', columns, rows, views), failure }
     },
   }),
@@ -114,7 +115,8 @@ export const bookCommands = [
     async run({ mid, ...typed }, context) {
       const statement = await statementOf(context.db, { ...(await filterOf({ ...typed, mid }, context)), mid })
       const columns = 'day, kind, account, orderId, merchantOrderId, reference, originalDay, ₹amount, ₹balance'
-      const lines = table(columns, statement.lines)
+      const first = ['day', 'kind', 'account', 'reference', 'amount', 'balance'] as const
+      const lines = table(columns, statement.lines, { first })
       const accounts = table('account, ₹opening, ₹closing', statement.accounts, { title: 'By acquirer account' })
       return document({ lines, accounts }, lines, ...(statement.accounts.length > 1 ? [accounts] : []))
     },
