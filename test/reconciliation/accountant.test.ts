@@ -100,12 +100,34 @@ it('reconcile journal posts each movement to two ledgers, payments by day and pa
     '2026-10-07 F261007-refunds 2026-10-07: UPI refunds 50.00 0.00',
     '2026-10-08 P261008-BANK3: UPI clearing direct 250.00 0.00',
     '2026-10-08 P261008-BANK3: Bank 0.00 250.00',
-    `2026-10-08 D261008-${chargeback}: UPI clearing direct 0.00 200.00`,
-    `2026-10-08 D261008-${chargeback}: Chargebacks 200.00 0.00`,
+    `2026-10-08 D261008-chargeback ${chargeback}: UPI clearing direct 0.00 200.00`,
+    `2026-10-08 D261008-chargeback ${chargeback}: Chargebacks 200.00 0.00`,
     '2026-10-30 R261030-receipts 2026-10-30: UPI clearing direct 200.00 0.00',
     '2026-10-30 R261030-receipts 2026-10-30: UPI receipts 0.00 200.00',
   ])
   expect(total).toEqual({ debit: '2100.00', credit: '2100.00' })
+})
+
+it('reconcile journal lists the vouchers of exceptions of a day in the order of their ids', async () => {
+  const { url: ofDay, db: dayDb } = await createTestDatabase()
+  const { mid: merchant } = await newMerchant(dayDb)
+  const dayOps = opsAtNoon(() => ofDay, ['reconcile'])
+  const names = Array.from({ length: 8 }, (_, index) => `X${index}`)
+  const orderId = await storePaidOrder(dayDb, { mid: merchant, utr: 'P1', paidAt: at('2026-10-05') })
+  const rows = names.map((utr) => ({ mid: merchant, utr, day: '2026-10-06', amount: 200_00 }))
+  await importRows(dayDb, rows, at('2026-10-06', '20:00:00'))
+  await storeReports(dayDb, {
+    ...{ intents: [], payments: [] },
+    exceptions: names.map((utr) => [merchant, orderId, 'double payment', utr, '200.00', at('2026-10-05')]),
+  })
+  await dayDb.query(
+    `insert into payment_resolutions select mid, exception_id, 'refunded by hand', 'asha', $1 from payment_exceptions`,
+    [at('2026-10-09')],
+  )
+  const { postings } = await dayOps.jsonOn('2026-11-02', 'journal', '--month', '2026-10')
+  const ids = postings.flatMap((one: Record<string, string>) => (one.ledger === 'Suspense' ? [one.reference] : []))
+  expect(ids).toHaveLength(8)
+  expect(ids).toEqual([...ids].sort())
 })
 
 it('reconcile journal --charges split posts fees and tax to a ledger each', async () => {

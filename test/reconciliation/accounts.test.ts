@@ -64,6 +64,27 @@ it('the account of a line without a known payment is the file’s, otherwise unk
   expect(await carriedOn('2026-10-13', '--as-of', '2026-10-11')).toMatchObject({ unknown: '-40.00' })
 })
 
+it('a payment that is recorded after its line does not change the account that the file names', async () => {
+  await settle('2026-10-06', { F1: 25, 523504870001: 30 }, 'cashfree')
+  await pay('F1', '2026-10-05', 25, 'setu:acme', at('2026-10-09'))
+  await pay('B1', '2026-10-05', 30, 'setu:acme', at('2026-10-09'))
+  await db.query(
+    `update payments set bank_reference = '523504870001', bank_reference_at = $2 where mid = $1 and utr = 'B1'`,
+    [mid, at('2026-10-10')],
+  )
+  const later = [{ mid, utr: 'F1', day: '2026-10-06', amount: 25_00, fee: 1_00 }]
+  await importRows(db, later, at('2026-10-12'), 'cashfree')
+  expect(await carriedOn('2026-10-13')).toEqual({ cashfree: '-56.00', 'setu:acme': '55.00' })
+})
+
+it('reconcile and close print the balance of lines of no known account, even if the merchant has no other balance', async () => {
+  await settle('2026-10-06', { L1: 40 })
+  for (const command of [['reconcile'], ['reconcile', 'close']]) {
+    const { stdout } = await opsOn('2026-11-10', ...command, '--month', '2026-10')
+    expect(stdout).toMatch(/By acquirer account\n.*carriedForward\n.*unknown +-₹40\.00\n/)
+  }
+})
+
 it('a resolution changes the balance of the account of its payment, or of its payout by totals', async () => {
   await pay('A1', '2026-10-05', 100, 'setu:acme')
   await pay('T1', '2026-10-05', 80, 'cashfree')

@@ -135,11 +135,17 @@ describe('a closed month', () => {
     // An import suffices as evidence that the service was in use.
     await settle('2026-07-06', 'C0', { importedOn: '2026-09-06' })
     expect(await close('2026-10', 'y\n')).toMatchObject({
-      ...{ code: 1, stderr: 'ops: 2026-10 cannot be closed after 2026-08: the next month to close is 2026-09\n' },
+      ...{
+        code: 1,
+        stderr: 'ops: 2026-10 cannot be closed: close months in order, next ops reconcile close --month 2026-09\n',
+      },
     })
     expect((await close('2026-09')).code).toBe(0)
     expect(await close('2026-07', 'y\n')).toMatchObject({
-      ...{ code: 1, stderr: 'ops: 2026-07 cannot be closed after 2026-09: the next month to close is 2026-10\n' },
+      ...{
+        code: 1,
+        stderr: 'ops: 2026-07 cannot be closed: close months in order, next ops reconcile close --month 2026-10\n',
+      },
     })
     expect((await close('2026-10', 'y\n')).code).toBe(0)
     // The month is closed already, so nothing needs confirmation.

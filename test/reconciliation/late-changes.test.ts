@@ -136,10 +136,10 @@ beforeAll(async () => {
     mids.set(keyOf(one), { closed: first, unclosed: second })
     pairs.push({ one, merchants: [await newOctober(db, first, number), await newOctober(unclosed, second, number)] })
   }
-  const changeAll = async (isWanted: (moment: Date) => boolean) => {
+  const changeAll = async (isIncluded: (moment: Date) => boolean) => {
     for (const { one, merchants } of pairs) {
       const moment = MOMENTS[one.moment as keyof typeof MOMENTS]
-      if (isWanted(moment)) for (const merchant of merchants) await CHANGES[one.change]?.(merchant, moment)
+      if (isIncluded(moment)) for (const merchant of merchants) await CHANGES[one.change]?.(merchant, moment)
     }
   }
   const close = async (day: string, month: string) =>
@@ -168,7 +168,7 @@ function balancesOf(lines: readonly JournalLine[]): Record<string, number> {
   )
 }
 
-it('the journal of a closed month has the same bytes after each change', async () => {
+it('ops reconcile journal prints the same bytes of a closed month after each change', async () => {
   expect(printed.october.split('\n').length).toBeGreaterThan(CASES.length * 10)
   for (const day of ['2026-11-21', '2026-12-10']) expect(await printOctober(day)).toBe(printed.october)
   expect(await printNovember('2026-12-10')).toBe(printed.november)

@@ -127,9 +127,7 @@ describe('a bank reference that becomes known after the settlement row', () => {
 
     const { mid: of } = await newMerchant(db)
     const imported = await opsOn('2026-10-11', ['settlements', 'import', '-'], csv({ of, utr: newUtr() }))
-    expect(imported.stdout).toBe(
-      'Import 2: 1 inserted, ₹200.00, 0 unchanged, 0 updated, 1 matched by bank reference.\n',
-    )
+    expect(imported.stdout).toBe('Import 2: 1 inserted, ₹200.00, 0 unchanged, 0 updated, 1 matched with payments.\n')
     expect(await paymentsOfRows()).toMatchObject({ [rrn]: paid.utr })
     expect(await discrepanciesOn('2026-10-12')).toEqual([])
     expect(await discrepanciesOn('2026-10-12', '--as-of', '2026-10-10')).toEqual(matching(paid, rrn))
@@ -172,7 +170,7 @@ describe('a bank reference that becomes known after the settlement row', () => {
     const report = `order_id,status,utr,amount,paid_at,acquirer_payment_id\n${paid.orderId},SUCCESS,${rrn},200.00,2026-10-05 12:00:00,${paid.id}\n`
     const recorded = '0 payments recorded, 1 unchanged; exceptions: none'
     expect((await opsOn('2026-10-08', ['payments', 'import', '-'], report)).stdout).toBe(
-      `${recorded}; 1 settlement row matched by bank reference, settlement import 2.\n`,
+      `${recorded}; 1 settlement row matched with payments, settlement import 2.\n`,
     )
     expect((await opsOn('2026-10-09', ['payments', 'import', '-'], report)).stdout).toBe(`${recorded}.\n`)
     expect(await reportOn('2026-10-09', [paid, rrn])).toMatchObject({ matched: 0, settlementImport: null })

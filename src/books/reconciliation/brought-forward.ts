@@ -18,8 +18,10 @@ import { readForms } from './payout-forms.ts'
 export type Balances = {
   sum: Paise
   accounts: ReadonlyMap<string, Paise>
-  explained: readonly { item: string; account: string; owed: Paise }[]
+  explained: readonly OfAccount[]
 }
+
+type OfAccount = Discrepancy & { account: string }
 
 /**
  * Returns the acquirers' debts to the merchant before `day`. With `closed`, continues from the closed month instead of
@@ -35,14 +37,9 @@ export async function balancesBefore(merchant: MerchantSnapshot, day: string, cl
   for (const { account, sum } of base?.sums.get(mid) ?? []) add(account, toSafeInteger(sum))
   const explained = await withAccounts(merchant, await readExplained(merchant, day))
   for (const { account, owed } of explained) add(account, -owed)
-  return {
-    ...{ sum: [...accounts.values()].reduce(addPaise, 0), accounts: withoutZeros(accounts) },
-    explained: explained.map(({ account, owed, ...one }) => ({ item: itemOf(one), account, owed })),
-  }
+  const open = [...accounts].filter(([, balance]) => balance !== 0).sort(([a], [b]) => (a < b ? -1 : 1))
+  return { sum: [...accounts.values()].reduce(addPaise, 0), accounts: new Map(open), explained }
 }
-
-const withoutZeros = (accounts: ReadonlyMap<string, Paise>) =>
-  new Map([...accounts].filter(([, balance]) => balance !== 0).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 /** Returns the discrepancies before `day` that a resolved exception explains. */
 export async function readExplained(merchant: MerchantSnapshot, day: string): Promise<Discrepancy[]> {
@@ -66,27 +63,20 @@ export async function readExplained(merchant: MerchantSnapshot, day: string): Pr
 export async function withAccounts(
   { client, mid, known }: MerchantSnapshot,
   discrepancies: readonly Discrepancy[],
-): Promise<(Discrepancy & { account: string })[]> {
-  const utrs = [...new Set(discrepancies.map(itemOf))]
+): Promise<OfAccount[]> {
+  const utrs = discrepancies.map(({ utr }) => utr ?? '')
   const found = utrs.length === 0 ? [] : await ACCOUNTS(client, { mid, known, utrs })
   const accounts = new Map(found.map(({ item, account }) => [item, account]))
-  return discrepancies.map((one) => ({ ...one, account: accounts.get(itemOf(one)) ?? 'unknown' }))
+  return discrepancies.map((one) => ({ ...one, account: accounts.get(one.utr ?? '') ?? 'unknown' }))
 }
-
-/** Returns the item of a discrepancy: the UTR of its payment, otherwise of its settlement line. */
-const itemOf = ({ utr, settlementUtr }: Pick<Discrepancy, 'utr' | 'settlementUtr'>) => utr ?? settlementUtr ?? ''
 
 const ACCOUNTS = plannedQuery<
   { item: string; account: string },
   { mid: string; known: Date; utrs: readonly string[] }
 >(`
-  select item, coalesce((array_agg(account order by kind not in ('payment', 'second'), at))[1], 'unknown') as account
-    from unnest(:utrs::text[]) as u (item)
-    left join (
-      select item, account, kind, at
-        from ledger
-       where mid = :mid and item = any (:utrs) and kind <> 'resolution' and (recorded_at <= :known) is true and replaced_at > :known) l
-   using (item)
+  select item, (array_agg(account order by kind not in ('payment', 'second'), at, account collate "C"))[1] as account
+    from ledger
+   where mid = :mid and item = any (:utrs) and kind <> 'resolution' and (recorded_at <= :known) is true and replaced_at > :known
    group by item`)
 
 /** Returns the payouts of payments that failed after their success and were refunded, whose forms place the refunds. */

@@ -92,7 +92,8 @@ function vouchersOf(mid: string | null, postings: readonly Posting[], charges: C
   const vouchers = new Map<string, Voucher>()
   for (const { day: date, originalDay = null, kind, account, amount, reference: name } of postings) {
     const { letter, ledger, ...daily } = VOUCHERS[kind]
-    const reference = daily.name === undefined ? name : `${daily.name} ${originalDay ?? date}`
+    const single = letter === 'D' ? `${kind} ${name}` : name
+    const reference = daily.name === undefined ? single : `${daily.name} ${originalDay ?? date}`
     const key = `${date} ${originalDay} ${letter} ${account} ${reference}`
     const voucher = vouchers.get(key) ?? { date, reference, originalDay, mid, account, letter, sums: new Map() }
     post(voucher, CLEARING, amount)
@@ -108,13 +109,9 @@ const post = ({ account, sums }: Voucher, ledger: string, paise: Paise) => {
 }
 
 function linesOf({ sums, letter, ...voucher }: Voucher): JournalLine[] {
-  const { date, reference, originalDay, mid, account } = voucher
-  const voucherId = voucherIdOf({ ...voucher, letter })
-  return [...sums].flatMap(([ledger, paise]) => {
-    if (paise === 0) return []
-    const [debit, credit] = paise > 0 ? [paise, 0] : [0, -paise]
-    return [{ date, voucherId, reference, originalDay, mid, account, ledger, debit, credit }]
-  })
+  const named = { ...voucher, voucherId: voucherIdOf({ ...voucher, letter }) }
+  const lines = [...sums].filter(([, paise]) => paise !== 0)
+  return lines.map(([ledger, paise]) => ({ ...named, ledger, debit: Math.max(paise, 0), credit: Math.max(-paise, 0) }))
 }
 
 /** Returns an id such as `R261005-` and 16 characters, with `L` after the letter for a change after the close. */

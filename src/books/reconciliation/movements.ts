@@ -59,9 +59,7 @@ export async function movementsOf(
 ): Promise<MoneyMovement[]> {
   const { client, mid, known } = merchant
   const own = rests.filter((rest) => rest.mid === mid)
-  const moved = await MOVEMENTS(client, {
-    ...{ ...days, ...boundsOf(days), mid, known, rests: JSON.stringify(own) },
-  })
+  const moved = await MOVEMENTS(client, { ...days, ...boundsOf(days), mid, known, rests: JSON.stringify(own) })
   const resolved: Discrepancy[] = []
   // Only resolutions through exceptions are added here. An operator's entry is a movement of its own and leaves nothing
   // owed.
@@ -75,11 +73,12 @@ export async function movementsOf(
 export const byDay = (a: MoneyMovement, b: MoneyMovement) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0)
 
 async function byExceptions(merchant: MerchantSnapshot, explained: readonly Discrepancy[]): Promise<MoneyMovement[]> {
-  const own = await withAccounts(merchant, explained)
-  return (await withMerchantOrderIds(merchant, own)).map((one) => {
-    const { day, account, orderId, merchantOrderId, exceptionId, id, owed } = one
+  const own = await withMerchantOrderIds(merchant, await withAccounts(merchant, explained))
+  const movements = own.map(({ day, account, orderId, merchantOrderId, exceptionId, id, owed }): MoneyMovement => {
     return { day, kind: 'exception', account, orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
   })
+  // No query orders them, and a closed month must be printed in the same order each time.
+  return movements.sort((a, b) => (`${a.reference} ${a.account}` < `${b.reference} ${b.account}` ? -1 : 1))
 }
 
 /**

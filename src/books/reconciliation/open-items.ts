@@ -78,7 +78,7 @@ async function openItemsOf(
     const one = unjudged.get(utr ?? '')
     if (one?.payout === null || one?.orderId === null) one.amount = addPaise(one.amount, -amount)
   }
-  for (const { item, owed } of explained) subtract(item, owed)
+  for (const { utr, owed } of explained) subtract(utr, owed)
   const list = createList()
   await findOpen(merchant, { closed, to: asOf }, (open, items) => {
     list.add(open, items)

@@ -5,7 +5,7 @@ import type { ClosedBase } from './closed-items.ts'
 import { daysOfMonth } from './closed-months.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { byDay, changedMovements, type MoneyMovement, movementsOf, movementsOfRest } from './movements.ts'
-import { type Rest, readRests } from './rests.ts'
+import { amountOf, type Rest, readRests } from './rests.ts'
 import { readMids, type Snapshot, snapshotOf } from './snapshot.ts'
 
 /**
@@ -66,13 +66,15 @@ async function readChanges(after: Snapshot, closed: Closed): Promise<Changes> {
   const changed = await CHANGED_RESTS(client, { known, closedAt, end, mids, until: addDays(to, 31) })
   const references = changed.map(({ reference }) => reference)
   const restsAt = async (read: Snapshot) =>
-    references.length === 0 ? [] : (await readRests(read, { references })).filter(({ day }) => day <= to)
+    references.length === 0
+      ? []
+      : (await readRests(read, { references })).filter((rest) => rest.day <= to && amountOf(rest) !== 0)
   return { closed, snapshot, rests: { before: await restsAt(snapshot), after: await restsAt(after) } }
 }
 
 /**
  * Payouts whose amounts beside settlement lines were changed by an import or an undo, or whose day and merchant a changed
- * line before :end may decide. An acquirer reports a payout within 31 days of its lines.
+ * line may decide. The lines of a payout and its report by the acquirer lie within 31 days.
  */
 const CHANGED_RESTS = query<
   { reference: string },
@@ -86,7 +88,7 @@ const CHANGED_RESTS = query<
    union
   select reference
     from settlement_lines
-   where mid = any (:mids) and at < :end
+   where mid = any (:mids) and at < :end::timestamptz + interval '31 days'
      and reference = any (array(select bank_reference_number from payout_rests where amount_paise <> 0))
      and (recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)`)
 

@@ -121,7 +121,8 @@ function separateChanges(
       next[field] ??= said[field]
     }
     ADDED.forEach(fill)
-    next.paid_account ??= said.paid_account
+    // A payment that was recorded after the row does not change the account that a file names.
+    if (next.account === null) next.paid_account ??= said.paid_account
     next.value_date = valueDate(current, said, { initiatedOn, today })
     const isOther = (field: (typeof ADDED)[number]) =>
       said[field] !== null && next[field] !== null && said[field] !== next[field]

@@ -69,7 +69,7 @@ const SINCE = query<{ time: Date }, object>(`
 
 /**
  * Stores new versions of the rows of `matched`, which has their keys, their payment's UTR if it differs from their own, and
- * the account of their payment.
+ * the account of their payment unless the file's account stays.
  */
 const storing = (matched: string) => `
   with matched as materialized (${matched}), before as (
@@ -78,7 +78,7 @@ const storing = (matched: string) => `
       join settlements s on s.mid = m.mid and s.utr = m.utr
   ), after as (
     update settlements s
-       set payment_utr = coalesce(m.payment_utr, s.payment_utr), paid_account = m.account, import_id = $1,
+       set payment_utr = coalesce(m.payment_utr, s.payment_utr), paid_account = coalesce(s.paid_account, m.account), import_id = $1,
            recorded_at = greatest(s.recorded_at, $2)
       from matched m
      where s.mid = m.mid and s.utr = m.utr
@@ -87,7 +87,8 @@ const storing = (matched: string) => `
 
 /** A reference that several payments of a merchant share identifies none of these payments. */
 const BY_REFERENCE = storing(`
-    select s.mid, s.utr, s.import_id, p.utr as payment_utr, p.acquirer as account
+    select s.mid, s.utr, s.import_id, p.utr as payment_utr,
+           case when s.account is null or p.received_at <= s.recorded_at then p.acquirer end as account
       from payments p
       join settlements s on s.mid = p.mid and ${ITEM} in (p.bank_reference, '0000' || p.bank_reference)
      where p.bank_reference_at > $3

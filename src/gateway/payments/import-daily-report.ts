@@ -264,13 +264,8 @@ async function recordLines(reports: Reports, lines: readonly Line[], reporting: 
   const record = (line: Line) => reports.record(line, reporting)
   // The concurrent loops share one iterator, so that each line is recorded once.
   const recorded = await Promise.all(Array.from({ length: LINES_PER_BATCH }, () => inOrder(alone, record)))
-  return [
-    ...recorded.flat(),
-    ...(await inOrder(
-      lines.filter((line) => !isAlone(line)),
-      record,
-    )),
-  ]
+  const others = lines.filter((line) => !isAlone(line))
+  return [...recorded.flat(), ...(await inOrder(others, record))]
 }
 
 /** Returns the results of `record` for these lines, one after the other. */

@@ -89,7 +89,7 @@ export const closeMonthCommands = [
       return { days, closedAt, stored, items, isEmpty, question, figures, warnings, shown: figuresTable(stored) }
     },
     async run({ month, yes }, { change, db, now, person, isConfirmed }, { days, ...plan }) {
-      if (plan.before) return outputOf(db, { ...plan.before, isNew: false }, await warnOfPayouts(db, { ...days, now }))
+      if (plan.before) return outputOf(db, plan.before, await warnOfPayouts(db, { ...days, now }), false)
       const { closedAt, stored: figures, items, isEmpty } = plan
       if (isEmpty && !yes && !isConfirmed)
         throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
@@ -99,7 +99,7 @@ export const closeMonthCommands = [
       return change(async (client) => {
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         if (isNew) await storeClosedItems(client, month, items)
-        return outputOf(client, { ...stored, isNew }, openPayouts)
+        return outputOf(client, stored, openPayouts, isNew)
       })
     },
   }),
@@ -107,7 +107,9 @@ export const closeMonthCommands = [
 
 /** A change after a close is posted in the next month, so months are closed in order. */
 const notNext = (month: string, newest: string) =>
-  new CommandError(`${month} cannot be closed after ${newest}: the next month to close is ${nextMonth(newest)}`)
+  new CommandError(
+    `${month} cannot be closed: close months in order, next ops reconcile close --month ${nextMonth(newest)}`,
+  )
 
 const changeText = (one: (Pick<MonthChange, 'figures' | 'rows'> & { mid: string }) | MerchantError) =>
   isMerchantError(one) ? merchantErrorText(one) : `${one.mid}: ${figuresText(one)}`
@@ -135,20 +137,18 @@ function figuresOfClose(figures: ClosedMonth['figures'], all: readonly ClosedIte
 }
 
 /** Returns the command's output. `isNew` is false if the month was closed before. */
-async function outputOf(
-  db: Queryable,
-  { isNew, ...stored }: ClosedMonth & { isNew: boolean },
-  openPayouts: readonly string[],
-): Promise<Output> {
+async function outputOf(db: Queryable, stored: ClosedMonth, openPayouts: readonly string[], isNew: boolean) {
   const { month, closedAt, closedBy, sha256, figures } = stored
   const errors = errorsText(figures[ALL] as Figures)
   const warnings = [...(errors ? [`${month} was closed with ${errors}`] : []), ...openPayouts]
   const closed = `${month} ${isNew ? 'closed' : 'was already closed'} by ${closedBy} at ${toIstTime(closedAt)}.`
   const hash = `SHA-256 of these figures: ${sha256}`
   const balances = await readClosedBalances(db, { month })
-  const ofSeveral = balances.filter(({ mid }) => balances.filter((one) => one.mid === mid).length > 1)
+  const shown = balances.filter(
+    ({ mid, account }) => account === 'unknown' || balances.filter((one) => one.mid === mid).length > 1,
+  )
   const json = { ...stored, accounts: balancesTable(balances), warnings }
-  const data = document(json, figuresTable(figures), balancesTable(ofSeveral), `${hash}\n${closed}`)
+  const data = document(json, figuresTable(figures), balancesTable(shown), `${hash}\n${closed}`)
   return { data, created: { sha256 }, warnings }
 }
 

@@ -64,21 +64,19 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
   const days = book.days.map((sums) => ({ day: sums.day, ...figuresOf(sums) }))
   const heading = mid === '' ? 'Unknown orders' : `${mid}, paid out ${FORMS[form]}`
   const since = changed && changesTable(changed.rows)
-  const accounts = accountsTable(book.accounts)
+  const balances = 'account, ₹broughtForward, ₹carriedForward'
+  const accounts = table(balances, book.accounts, { title: 'By acquirer account' })
+  const isOne = book.accounts.every(({ account }, index) => index === 0 && account !== 'unknown')
   const fields = {
     ...{ mid, file: form, differences, unlisted, exceptions, days, accounts },
     ...{ changed: changed && { ...changed, rows: since }, total: figuresOf(total) },
   }
   const sides = mid === '' ? [] : sidesOf([...days, { day: 'total', ...figuresOf(total) }])
-  const parts = [differences, unlisted, exceptions, ...sides, ...(book.accounts.length > 1 ? [accounts] : [])]
+  const parts = [differences, unlisted, exceptions, ...sides, ...(isOne ? [] : [accounts])]
   if (!changed || !since) return document(fields, heading, ...parts)
   const closed = `closed by ${changed.closedBy} at ${toIstTime(changed.closedAt)}; since then: ${figuresText(changed)}`
   return document(fields, `${heading}\n${indented(closed)}`, since, ...parts)
 }
-
-/** Returns the balances of a merchant's acquirer accounts, which add up to the balances of the merchant. */
-const accountsTable = (accounts: MerchantBook['accounts']) =>
-  table('account, ₹broughtForward, ₹carriedForward', accounts, { title: 'By acquirer account' })
 
 function allMerchants({ total, changed }: End, count: number): RecordData {
   const figures =
@@ -224,15 +222,10 @@ function* rowsOf({ mid, changed, total, ...book }: MerchantBook, day: string) {
     yield { type: 'exception', ...one, day: toIstDay(one.receivedAt), paid: one.amount }
   if (changed) yield { type: 'changed', mid, day, cause: figuresText(changed) }
   for (const sums of book.days) yield { type: 'day', mid, day: sums.day, ...figuresOf(sums) }
-  for (const { account: kind, broughtForward, carriedForward } of book.accounts)
-    yield {
-      type: 'account',
-      mid,
-      day,
-      kind,
-      broughtForward: rupees(broughtForward),
-      carriedForward: rupees(carriedForward),
-    }
+  for (const { account: kind, broughtForward, carriedForward } of book.accounts) {
+    const sums = { broughtForward: rupees(broughtForward), carriedForward: rupees(carriedForward) }
+    yield { type: 'account', mid, day, kind, ...sums }
+  }
   yield { type: 'total', mid, day, ...figuresOf(total) }
 }
 

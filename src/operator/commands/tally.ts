@@ -12,7 +12,7 @@ import { MONTH } from './fields.ts'
 import { failureOf } from './merchant-errors.ts'
 import type { Output } from './result.ts'
 
-/** Characters of one line that XML permits and a reader sees, and the joiners that Indian names need. */
+/** Printable characters that XML permits, and the joiners that Indian names need. */
 const PRINTED = '\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\u0020\\u200c\\u200d'
 
 /** A name that Tally compares with its own. */
