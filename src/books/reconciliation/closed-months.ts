@@ -111,9 +111,9 @@ export async function findClosedMonth(db: Queryable, month: string): Promise<Clo
 const CLOSED_MONTH = query<ClosedMonth, { month: string }>(`
   select month, closed_at, closed_by, sha256, figures from closed_months where month = :month`)
 
-/** Returns the newest closed month; no row if no month is closed. */
-export const newestClosedMonth = query<{ month: string }, object>(`
-  select month from closed_months order by month desc limit 1`)
+/** Returns the months that were closed by the time `known`, oldest first, without their figures. */
+export const readCloses = query<Pick<ClosedMonth, 'month' | 'closedAt'>, { known: Date }>(`
+  select month, closed_at from closed_months where closed_at <= :known order by month`)
 
 /**
  * Returns whether a month has no payment, settlement or import, which suggests that the operator mistyped the month.

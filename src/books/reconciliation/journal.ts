@@ -32,9 +32,11 @@ export type Charges = 'supplier' | 'split'
 /** Letters of voucher ids: receipts, payouts, refunds, disputes, and other vouchers. */
 type Letter = 'R' | 'P' | 'F' | 'D' | 'X'
 
+export const RECEIPTS = 'UPI receipts'
+
 /** The vouchers of each kind of movement, and the ledger opposite the acquirer's clearing ledger. */
 const VOUCHERS: Record<MovementKind, { letter: Letter; ledger: string; name?: string }> = {
-  payment: { letter: 'R', ledger: 'UPI receipts', name: 'receipts' },
+  payment: { letter: 'R', ledger: RECEIPTS, name: 'receipts' },
   refund: { letter: 'F', ledger: 'UPI refunds', name: 'refunds' },
   'refund returned': { letter: 'F', ledger: 'UPI refunds', name: 'refunds' },
   'duplicate payment': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },

@@ -5,8 +5,6 @@ import { LEDGERS } from './journal.ts'
 /** The name that a merchant's ledger has in Tally. */
 export type LedgerName = { mid: string; ledger: string; name: string }
 
-export const RECEIPTS = 'UPI receipts'
-
 const ACCOUNT = `(?:unknown|(?:${ACQUIRER_NAMES.join('|')})(?::[A-Za-z0-9_-]{1,64})?)`
 const LEDGER = new RegExp(`^(?:${LEDGERS.join('|').replaceAll('<account>', ACCOUNT)})$`)
 

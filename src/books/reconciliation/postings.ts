@@ -2,7 +2,7 @@ import { query } from '../../platform/db/query.ts'
 import { addPaise } from '../../platform/money.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { ClosedBase } from './closed-items.ts'
-import { daysOfMonth } from './closed-months.ts'
+import { daysOfMonth, readCloses } from './closed-months.ts'
 import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { byDay, changedMovements, type MoneyMovement, movementsOf, movementsOfRest } from './movements.ts'
 import { amountOf, type Rest, readRests } from './rests.ts'
@@ -36,7 +36,7 @@ type Changes = { closed: Closed; snapshot: Snapshot; rests: Record<'before' | 'a
 /** Returns the periods of these days, oldest first, as known at the time of the snapshot. */
 export async function readPeriods(snapshot: Snapshot, days: Days): Promise<Period[]> {
   const { client, known } = snapshot
-  const closes = (await CLOSES(client, { known })).map((one) => ({ ...one, to: daysOfMonth(one.month).to }))
+  const closes = (await readCloses(client, { known })).map((one) => ({ ...one, to: daysOfMonth(one.month).to }))
   const periods: Period[] = []
   for (const [index, close] of [...closes, undefined].entries()) {
     const closed = closes[index - 1]
@@ -53,9 +53,6 @@ export async function readPeriods(snapshot: Snapshot, days: Days): Promise<Perio
   }
   return periods
 }
-
-const CLOSES = query<Omit<Closed, 'to'>, { known: Date }>(`
-  select month, closed_at from closed_months where closed_at <= :known order by month`)
 
 async function readChanges(after: Snapshot, closed: Closed): Promise<Changes> {
   const { client, known } = after

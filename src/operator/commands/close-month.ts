@@ -17,8 +17,8 @@ import {
   findClosedMonth,
   isEmptyMonth,
   type MonthChange,
-  newestClosedMonth,
   nextMonth,
+  readCloses,
   sha256Of,
 } from '../../books/reconciliation/closed-months.ts'
 import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
@@ -76,7 +76,7 @@ export const closeMonthCommands = [
         throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const before = await findClosedMonth(db, month)
       if (before) return { days, before, shown: figuresTable(before.figures) }
-      const [newest] = await newestClosedMonth(db, {})
+      const newest = (await readCloses(db, { known: new Date() })).at(-1)
       if (newest !== undefined && month !== nextMonth(newest.month)) throw notNext(month, newest.month)
       const closedAt = isFinal ? await timeOfClose(context) : now
       const stored = await readFigures(db, { ...days, now: closedAt })

@@ -145,8 +145,8 @@ export const paymentCommands = [
       )
       const { recorded, unchanged, exceptions } = result
       const rows = counted(matched, 'settlement row')
-      const byReference = matched > 0 ? `; ${rows} matched with payments, settlement import ${settlementImport}` : ''
-      const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}${byReference}.`
+      const matches = matched > 0 ? `; ${rows} matched with payments, settlement import ${settlementImport}` : ''
+      const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}${matches}.`
       const counts = { ...result, matched, settlementImport }
       return { data: document({ ...counts, warnings }, message), created: matched > 0 ? counts : result, warnings }
     },

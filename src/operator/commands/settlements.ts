@@ -165,8 +165,8 @@ function importFrom({ change, person }: ChangingContext, csv: Readable, importin
     const amounts = { insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
     const created = { ...counts, ...amounts }
     const sum = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
-    const byReference = matched > 0 ? `, ${matched} matched with payments` : ''
-    const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${byReference}${text}.`
+    const matches = matched > 0 ? `, ${matched} matched with payments` : ''
+    const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${matches}${text}.`
     const data = document({ ...created, ...json, warnings }, message)
     return { data, created, warnings, figures: { ...rows, ...amounts, ...figures } }
   })

@@ -1,7 +1,8 @@
 import XMLBuilder from 'fast-xml-builder'
+import { groupBy } from '../../books/ledger/match-deductions.ts'
 import { findClosedMonth } from '../../books/reconciliation/closed-months.ts'
-import type { JournalLine } from '../../books/reconciliation/journal.ts'
-import { listLedgerNames, RECEIPTS } from '../../books/reconciliation/ledger-names.ts'
+import { type JournalLine, RECEIPTS } from '../../books/reconciliation/journal.ts'
+import { listLedgerNames } from '../../books/reconciliation/ledger-names.ts'
 import { isMerchantError, type MerchantError } from '../../books/reconciliation/merchant-errors.ts'
 import { matching } from '../../platform/fields.ts'
 import { toDecimalText } from '../../platform/money.ts'
@@ -58,8 +59,7 @@ const VIEW = 'Accounting Voucher View'
 
 /** Returns Tally's XML of vouchers whose lines follow each other. */
 export function toTallyXml(lines: readonly JournalLine[], company: string): string {
-  const vouchers = new Map<string, JournalLine[]>()
-  for (const line of lines) vouchers.set(line.voucherId, [...(vouchers.get(line.voucherId) ?? []), line])
+  const vouchers = groupBy(lines, ({ voucherId }) => voucherId)
   const builder = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: '@', format: true, indentBy: ' ' })
   const TALLYMESSAGE = [...vouchers.values()].map((voucher) => ({ VOUCHER: toVoucher(voucher) }))
   const REQUESTDESC = { REPORTNAME: 'Vouchers', STATICVARIABLES: { SVCURRENTCOMPANY: company } }
