@@ -244,7 +244,7 @@ create table payment_exceptions (
   status text not null default '' constraint payment_exceptions_status_check check (status in ('', 'SUCCESS', 'FAIL', 'REJECT')),
   our_refund_id text not null default '', -- The refund that the exception is about; empty for others.
   -- Distinguishes exceptions whose other facts are equal: the SHA-256 of an unreadable body in hex, the time of an unreadable
-  -- status, or the acquirer's id of a refund that is not stored.
+  -- status, the acquirer's id of a refund that is not stored, or the id of a dispute.
   dedup_key text not null default '',
   -- 48 bits of a hash of the primary key: the same facts have the same id wherever they are stored.
   exception_id text generated always as (
@@ -263,7 +263,8 @@ create table payment_exceptions (
   constraint payment_exceptions_kind_check check (kind in (
     'unknown order', 'amount differs', 'UTR of another order', 'UTR of another merchant', 'double payment', 'late payment',
     'failure after success', 'unreadable', 'refund unsure', 'refund without an end', 'refund failed after success',
-    'refunded above what was paid', 'refund differs'))
+    'refunded above what was paid', 'refund differs', 'unknown dispute', 'dispute differs',
+    'refund of a disputed payment'))
 );
 create index payment_exceptions_exception_id_idx on payment_exceptions (mid, exception_id);
 -- Finds the exceptions that a payment resolves.

@@ -102,7 +102,83 @@ select r.mid, r.refund_id, r.our_refund_id, r.order_id, r.utr, r.amount_paise, r
   from refunds r
   left join refund_returns t on t.mid = r.mid and t.our_refund_id = r.our_refund_id;
 
--- The refunds of a payment never exceed its amount. Locks the order, so that concurrent refunds are checked one after the other.
+-- Disputes of payments, such as chargebacks. What the acquirer did not report is null.
+create table disputes (
+  mid text not null,
+  acquirer text not null, -- The acquirer account that received the payment.
+  dispute_id text not null constraint disputes_dispute_id_check check (dispute_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+  order_id text not null,
+  utr text collate "C" not null, -- payments.utr of the disputed payment.
+  amount_paise bigint constraint disputes_amount_check check (amount_paise > 0),
+  kind text, -- The acquirer's word, such as CHARGEBACK.
+  reason_code text,
+  reason_text text,
+  respond_by timestamptz,
+  opened_at timestamptz not null, -- According to the acquirer, else recorded_at.
+  recorded_at timestamptz not null,
+  -- The time of the newest report that set the amount, the time to respond by and the reason.
+  reported_at timestamptz not null,
+  -- The state according to dispute_states, and since when.
+  status text not null
+    constraint disputes_status_check check (status in ('open', 'under review', 'won', 'lost', 'accepted', 'closed')),
+  updated_at timestamptz not null,
+  check_at timestamptz, -- The next status check; null if none follows.
+  constraint disputes_pkey primary key (mid, acquirer, dispute_id)
+);
+create index disputes_mid_utr_idx on disputes (mid, utr);
+create index disputes_mid_opened_at_idx on disputes (mid, opened_at, dispute_id);
+-- Disputes that await a response, and pending status checks of all merchants and of one.
+create index disputes_open_idx on disputes (respond_by) where status = 'open';
+create index disputes_check_at_idx on disputes (check_at, acquirer, mid) where check_at is not null;
+create index disputes_mid_acquirer_check_at_idx on disputes (mid, acquirer, check_at) where check_at is not null;
+create trigger disputes_facts_are_kept before update of mid, acquirer, dispute_id, order_id, utr, opened_at, recorded_at
+  or delete or truncate on disputes for each statement execute function refuse_to_rewrite();
+
+-- The reported states of each dispute. Append-only. The first final state stays.
+create table dispute_states (
+  mid text not null,
+  acquirer text not null,
+  dispute_id text not null,
+  status text not null
+    constraint dispute_states_status_check check (status in ('open', 'under review', 'won', 'lost', 'accepted', 'closed')),
+  stated_at timestamptz not null, -- The acquirer's time of the state; -infinity if it reported none.
+  recorded_at timestamptz not null,
+  reported_by text not null, -- A source of the service, or the operator's name.
+  constraint dispute_states_pkey primary key (mid, acquirer, dispute_id, status, stated_at)
+);
+create unique index dispute_states_final_key on dispute_states (mid, acquirer, dispute_id)
+  where status in ('won', 'lost', 'accepted', 'closed');
+create trigger dispute_states_append_only before update or delete or truncate on dispute_states
+  for each statement execute function refuse_to_rewrite();
+create trigger dispute_states_without_operator before insert on dispute_states for each row
+  when (current_user = 'upi_service' and new.reported_by not in ('notification', 'enquiry'))
+  execute function refuse_row('an operator reports disputes by ops');
+
+create function check_dispute_of_service() returns trigger language plpgsql as $$
+begin
+  if not exists (
+    select from public.payments where mid = new.mid and utr = new.utr and order_id = new.order_id and acquirer = new.acquirer
+  ) then
+    raise exception using errcode = 'check_violation', message = 'a dispute is of a payment through its acquirer account';
+  end if;
+  return new;
+end
+$$;
+create trigger disputes_of_service before insert on disputes for each row
+  when (current_user in ('upi_service', 'upi_console')) execute function check_dispute_of_service();
+
+-- Amounts that have left a payment, or are about to: its refunds that did not fail, and its lost and accepted disputes.
+create view returned_amounts as
+select mid, order_id, utr, amount_paise, status = 'SUCCESS' as is_final
+  from current_refunds
+ where status <> 'FAIL'
+ union all
+select d.mid, d.order_id, d.utr, coalesce(d.amount_paise, p.amount_paise), true
+  from disputes d
+  join payments p on p.mid = d.mid and p.utr = d.utr
+ where d.status in ('lost', 'accepted');
+
+-- New refunds of a payment never exceed what its refunds and lost disputes have left. Locks the order, so that concurrent refunds are checked one after the other.
 create function check_refund_of_service() returns trigger language plpgsql as $$
 declare
   paid bigint;
@@ -118,8 +194,8 @@ begin
     raise exception using errcode = 'check_violation', message = 'a refund is of a payment';
   end if;
   select coalesce(sum(amount_paise), 0)::bigint into going_back
-    from public.current_refunds
-   where mid = new.mid and order_id = new.order_id and utr = new.utr and status <> 'FAIL';
+    from public.returned_amounts
+   where mid = new.mid and order_id = new.order_id and utr = new.utr;
   if going_back + new.amount_paise > paid then
     raise exception using errcode = 'check_violation', message = 'more would go back than was paid';
   end if;

@@ -36,6 +36,7 @@ create table webhook_deliveries (
   utr text,
   our_refund_id text, -- The refund of a refund event.
   failure_reason text, -- Stored, so that every attempt sends the same bytes.
+  data text, -- The whole data of a dispute event as JSON, whose facts may change before the delivery.
   occurred_at timestamptz not null,
   attempts smallint not null default 0, -- Attempts of the current schedule; a redelivery starts a new one.
   due_at timestamptz, -- The next attempt; null after success or the last attempt.
@@ -50,7 +51,8 @@ create table webhook_deliveries (
   constraint webhook_deliveries_intent_fkey foreign key (mid, order_id) references payment_intents (mid, order_id),
   constraint webhook_deliveries_type_check check (
     type in ('payment.succeeded', 'payment.attempt_failed', 'payment.cancelled', 'payment.expired', 'refund.succeeded',
-             'refund.failed')),
+             'refund.failed', 'dispute.opened', 'dispute.updated')),
+  constraint webhook_deliveries_data_check check ((type like 'dispute.%') = (data is not null)),
   constraint webhook_deliveries_txn_status_check check (txn_status in ('PENDING', 'SUCCESS', 'FAIL', 'REJECT'))
 );
 create index webhook_deliveries_due_idx on webhook_deliveries (mid, endpoint_id, due_at) where due_at is not null;
@@ -60,7 +62,7 @@ create index webhook_deliveries_given_up_idx on webhook_deliveries (attempted_at
 -- New deliveries reuse the space of deliveries that `ops webhooks prune` deleted, but only after a vacuum.
 alter table webhook_deliveries set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
--- Merchants trust a signed event, so its order or refund must have the status that it reports. The status may be a change of the
+-- Merchants trust a signed event, so its order, refund or dispute must have the status that it reports. The status may be a change of the
 -- same statement, so the trigger runs after it.
 create function check_event_of_service() returns trigger language plpgsql as $$
 begin
@@ -68,6 +70,10 @@ begin
     perform from public.current_refunds
       where mid = new.mid and our_refund_id = new.our_refund_id and order_id = new.order_id and reference = new.utr
         and status = new.txn_status and status = case new.type when 'refund.succeeded' then 'SUCCESS' else 'FAIL' end;
+  elsif new.type like 'dispute.%' then
+    perform from public.disputes
+      where mid = new.mid and order_id = new.order_id and utr = new.utr and dispute_id = new.data::json ->> 'dispute_id'
+        and upper(replace(status, ' ', '_')) = new.data::json ->> 'status' and new.txn_status = 'SUCCESS';
   elsif new.type = 'payment.succeeded' then
     perform from public.payment_intents
       where mid = new.mid and order_id = new.order_id and status = 'SUCCESS' and utr = new.utr and new.txn_status = 'SUCCESS';
@@ -76,7 +82,7 @@ begin
       where mid = new.mid and order_id = new.order_id and status <> 'SUCCESS' and new.txn_status <> 'SUCCESS';
   end if;
   if not found then
-    raise exception using errcode = 'check_violation', message = 'an event is a status of its order or refund';
+    raise exception using errcode = 'check_violation', message = 'an event is a status of its order, refund or dispute';
   end if;
   return null;
 end

@@ -28,6 +28,7 @@ export const ERROR_CODES = {
   refund_id_exists: 409,
   payment_already_successful: 409,
   payment_not_successful: 409,
+  payment_disputed: 409,
   refund_exceeds_payment: 409,
   too_many_refunds: 409,
   amount_mismatch: 409,
@@ -190,6 +191,7 @@ const conflict = ([code, message]: readonly [ErrorCode, string]) => new Failure(
 
 const REFUND_ERRORS = {
   'not successful': ['payment_not_successful', 'Payment is not successful'],
+  disputed: ['payment_disputed', 'Payment is disputed'],
   exceeds: ['refund_exceeds_payment', 'Refund exceeds what was paid'],
   'too many': ['too_many_refunds', 'Too many refunds of this payment'],
   'refund_id exists': ['refund_id_exists', 'Refund ID already exists'],

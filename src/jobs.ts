@@ -1,7 +1,10 @@
 import { statusCheckRulesOf } from './gateway/acquirers/acquirers.ts'
 import { refundJobs } from './gateway/acquirers/carry-out-refunds.ts'
+import { disputeCheckJobs } from './gateway/acquirers/check-disputes.ts'
 import { statusCheckJobs } from './gateway/acquirers/check-status.ts'
-import { CHECKS_ARE_PENDING, REFUNDS_ARE_PENDING } from './gateway/payments/pending-merchants.ts'
+import { createPendingDisputes } from './gateway/disputes/pending-disputes.ts'
+import { createDisputes } from './gateway/disputes/record-dispute.ts'
+import { CHECKS_ARE_PENDING, DISPUTES_ARE_PENDING, REFUNDS_ARE_PENDING } from './gateway/payments/pending-merchants.ts'
 import { createStatusChecks } from './gateway/payments/status-checks.ts'
 import { comparisonJobs } from './gateway/payments/utrs-of-other-merchants.ts'
 import { createPendingRefunds } from './gateway/refunds/pending-refunds.ts'
@@ -20,6 +23,7 @@ const pendingSources = (deliveries: string) => `
   select ${deliveries} as "webhooks",
          coalesce(${CHECKS_ARE_PENDING}, false) as "status checks at acquirers",
          coalesce(${REFUNDS_ARE_PENDING}, false) as "refunds at acquirers",
+         coalesce(${DISPUTES_ARE_PENDING}, false) as "disputes at acquirers",
          coalesce(${EXPIRIES_ARE_PENDING}, false) as "expired orders"`
 
 const FIND_PENDING = prepared(pendingSources(DELIVERIES_ARE_PENDING))
@@ -37,7 +41,7 @@ export function createFindPending(db: Queryable, now: () => Date) {
   }
 }
 
-/** Starts all scheduled jobs: webhooks, status checks, refunds, expiries and comparisons of UTRs. */
+/** Starts all scheduled jobs: webhooks, status checks, refunds, disputes, expiries and comparisons of UTRs. */
 export function startJobs(services: Services) {
   const { pools, config, clientOf, http, reports, refundListeners, metrics, log, now, limits } = services
   const db = pools.due
@@ -57,6 +61,13 @@ export function startJobs(services: Services) {
       }),
       statusCheckJobs({ statusChecks, reports, clientOf, rulesOf: statusCheckRulesOf, now, limits: limits.acquirers }),
       refundJobs({ pending: createPendingRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
+      disputeCheckJobs({
+        pending: createPendingDisputes(db),
+        disputes: createDisputes(db, refundListeners),
+        clientOf,
+        now,
+      }),
+      services.disputeReader.source,
       expiryJobs({ db, now, limits: limits.webhooks }),
       comparisonJobs(db, now, metrics.reports.onException),
     ],

@@ -3,6 +3,7 @@ import { paymentNotification } from './gateway/acquirers/direct/notifications.ts
 import { payLogo } from './gateway/checkout/logo.ts'
 import { payPage } from './gateway/checkout/pay-page.ts'
 import { payQrPng, payQrSvg } from './gateway/checkout/qr.ts'
+import { fetchDisputeList } from './gateway/disputes/fetch-dispute-list.ts'
 import { cancelPayment } from './gateway/payments/cancel-payment.ts'
 import { checkPaymentStatus } from './gateway/payments/check-payment-status.ts'
 import { createOrderRequest, createPaymentIntent } from './gateway/payments/create.ts'
@@ -27,6 +28,7 @@ export const OPERATIONS = {
     fetchTransactionList,
     fetchSettlementListOfMerchant,
     fetchRefundList,
+    fetchDisputeList,
     fetchSettlementList,
     fetchTransactionListOfPartner,
     fetchMerchantList,

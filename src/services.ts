@@ -2,10 +2,12 @@ import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AppConfig } from './config.ts'
 import { createAcquirers, statusCheckRulesOf } from './gateway/acquirers/acquirers.ts'
+import { createDisputeReader } from './gateway/acquirers/check-disputes.ts'
 import { createLinkCloser } from './gateway/acquirers/check-status.ts'
 import { openAccounts } from './gateway/acquirers/stored-accounts.ts'
 import { createCheckoutFinder } from './gateway/checkout/find-checkout.ts'
 import { createDrawQr } from './gateway/checkout/qr.ts'
+import { createDisputes } from './gateway/disputes/record-dispute.ts'
 import { createIntents } from './gateway/payments/intents.ts'
 import { createReports } from './gateway/payments/reports.ts'
 import { createStatusChecks, createWaiting } from './gateway/payments/status-checks.ts'
@@ -59,6 +61,8 @@ export function createServices(environment: Environment) {
     limits: limits.acquirers,
     elapsedMs,
   })
+  const disputes = createDisputes(pools.reports, refundListeners, limits.reports)
+  const disputeReader = createDisputeReader({ disputes, ...clients, namesOf: accounts.listNames, now })
   const accessKeys = createAccessKeys(pools.keys)
   return {
     ...base,
@@ -72,6 +76,9 @@ export function createServices(environment: Environment) {
     reports,
     refunds: createRefundUpdates(pools.reports, refundListeners, limits.reports),
     refundListeners,
+    disputes,
+    disputeReader,
+    readDisputesSoon: disputeReader.readSoon,
     statusChecks: createStatusChecks(pools.reports),
     waiting: createWaiting(pools.due, statusCheckRulesOf),
     lists: createLists(pools),

@@ -22,6 +22,8 @@ export const ADVICE: Record<ErrorCode, string> = {
   refund_id_exists: 'Call checkRefundStatus for this refund_id. For another refund, send a new refund_id.',
   payment_already_successful: 'Fulfil the order, or refund the payment.',
   payment_not_successful: 'Do not refund this order, because it is not paid.',
+  payment_disputed:
+    'Wait until the dispute is final. The bank may return the money, and a refund would return it twice.',
   refund_exceeds_payment: 'Reduce the amount. Pending and successful refunds together cannot exceed the paid amount.',
   too_many_refunds: 'Contact the operator. A payment can have at most 100 refunds.',
   amount_mismatch: 'Compare the amount with the order. The operator sees the notification.',

@@ -22,7 +22,7 @@ const CHAPTERS = GUIDES.flatMap(chaptersOf)
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
-  ...{ 'refund.succeeded': true, 'refund.failed': true },
+  ...{ 'refund.succeeded': true, 'refund.failed': true, 'dispute.opened': true, 'dispute.updated': true },
 }
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
@@ -152,7 +152,8 @@ it('the merchant guide shows a refund webhook with the fields of a real refund w
   const { body } = toMessage({
     ...{ mid: data.mid, orderId: data.orderId, merchantOrderId: data.order_id, sequence: data.sequence },
     ...{ type: inGuide.type, txnStatus: data.txnStatus, amount: Number(data.amount) * 100, utr: data.reference },
-    ...{ ourRefundId: data.refundId, refundId: data.refund_id, reason: null, occurredAt: new Date(timestamp) },
+    ...{ ourRefundId: data.refundId, refundId: data.refund_id, reason: null, disputeData: null },
+    occurredAt: new Date(timestamp),
   })
   expect(body).toBe(JSON.stringify(inGuide))
 })

@@ -39,6 +39,7 @@ describe('the error codes', () => {
       refund_id_exists: 409,
       payment_already_successful: 409,
       payment_not_successful: 409,
+      payment_disputed: 409,
       refund_exceeds_payment: 409,
       too_many_refunds: 409,
       amount_mismatch: 409,

@@ -372,7 +372,6 @@ it.skipIf(ON_CITUS)('the search for the payment of an order reads no other payme
     return service.db.query(text, values)
   }
   expect(await findPayment({ query } as Queryable, { mid, orderId })).toMatchObject({ utr: UTR, left: 20_000 })
-  expect(plans.filter((plan) => plan['Relation Name'] === 'payments')).toMatchObject([
-    { 'Index Cond': expect.stringContaining('utr'), 'Actual Rows': 1 },
-  ])
+  const read = plans.filter((plan) => plan['Relation Name'] === 'payments' && plan['Actual Loops'] !== 0)
+  expect(read).toMatchObject([{ 'Index Cond': expect.stringContaining('utr'), 'Actual Rows': 1 }])
 })

@@ -1,4 +1,5 @@
 import { beforeAll, expect, it } from 'vitest'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
 import { createRefundUpdates } from '../../src/gateway/refunds/record-update.ts'
 import type { RefundUpdate } from '../../src/gateway/refunds/refund.ts'
@@ -48,6 +49,13 @@ beforeAll(async () => {
       now: clock.now,
     })
   }
+  const disputes = createDisputes(service.pools.due)
+  for (const status of ['open', 'won'] as const)
+    await disputes.record(
+      'direct',
+      { id: 'D1', orderId: paid, status, amount: 5_050 },
+      { source: 'op', now: clock.now },
+    )
   await post(service.app, CANCEL, { mid, order_id: await newOrder() }, key)
   await newOrder()
   await reportPayment(service, await newOrder(), { status: 'REJECT', UTR: newUtr(), reason: 'wrong_pin' })

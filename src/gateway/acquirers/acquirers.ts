@@ -91,6 +91,9 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
     find,
     adviceOn,
 
+    /** Returns the names of all accounts. */
+    listNames: async () => [...ofEnvironment, ...(await load())].map(({ name }) => name),
+
     /** Counts the accounts whose payment notifications the service can verify. */
     async countNotifying(): Promise<number> {
       const stored = (await load()).filter(({ error: problem }) => problem === undefined)

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
+import type { DisputeReport } from '../disputes/dispute.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { PendingRefund } from '../refunds/pending-refunds.ts'
@@ -46,6 +47,10 @@ export type AcquirerClient = {
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** Returns the status of a refund; undefined if the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
+  /** Returns the state of a dispute; undefined if the acquirer does not have the dispute. Absent without such a call. */
+  getDispute?: (dispute: { id: string; orderId: string }, signal?: AbortSignal) => Promise<DisputeReport | undefined>
+  /** Returns all disputes of the account in a period. Absent if the acquirer does not list disputes by time. */
+  listDisputes?: (period: { from: Date; to: Date }, signal?: AbortSignal) => Promise<DisputeReport[]>
   /** Resolves if the acquirer accepts the account's credentials. The call changes nothing at the acquirer. */
   check: (signal?: AbortSignal) => Promise<void>
   /**
@@ -149,7 +154,7 @@ export function withLimits(
     }
   }
 
-  const { refund, getRefund, repeatsRefunds } = client
+  const { refund, getRefund, getDispute, listDisputes, repeatsRefunds } = client
   return {
     createLink: (intent, merchant, until) =>
       call('createLink', (signal) => client.createLink(intent, merchant, signal), until),
@@ -158,6 +163,10 @@ export function withLimits(
     simulate: (link, attempt, until) => call('simulate', (signal) => client.simulate(link, attempt, signal), until),
     ...(refund && { refund: (order, until) => call('refund', (signal) => refund(order, signal), until) }),
     ...(getRefund && { getRefund: (order, until) => call('getRefund', (signal) => getRefund(order, signal), until) }),
+    ...(getDispute && { getDispute: (one, until) => call('getDispute', (signal) => getDispute(one, signal), until) }),
+    ...(listDisputes && {
+      listDisputes: (period, until) => call('listDisputes', (signal) => listDisputes(period, signal), until),
+    }),
     check: (until) => call('check', (signal) => client.check(signal), until),
     repeatsRefunds,
     isReachable: () => elapsedMs() >= reachableAgainMs,

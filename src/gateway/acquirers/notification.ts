@@ -6,6 +6,8 @@ import type { Limits } from '../../limits.ts'
 import { reportedUtr, utrOfId } from '../../platform/fields.ts'
 import { registerSignedJson } from '../../platform/http/input.ts'
 import { success } from '../../platform/http/operation.ts'
+import type { DisputeReport } from '../disputes/dispute.ts'
+import type { Disputes } from '../disputes/record-dispute.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction, PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -13,22 +15,27 @@ import type { StatusChecks } from '../payments/status-checks.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { accountKind, accountName } from './accounts.ts'
+import type { DisputeReader } from './check-disputes.ts'
 import { createPlaces, type Place } from './places.ts'
 
 export type NotificationDependencies = {
   reports: Reports
   refunds: Pick<RefundUpdates, 'recordNotification' | 'scheduleSoon'>
+  disputes: Pick<Disputes, 'record'>
+  readDisputesSoon: DisputeReader['readSoon']
   statusChecks: Pick<StatusChecks, 'scheduleSoon'>
   now: () => Date
 }
 
 /**
- * Content of a notification. An unauthenticated notification only names an order or a refund, and the service then
- * checks the status of the order or refund.
+ * Content of a notification. An unauthenticated notification only names an order or a refund, or states that a dispute
+ * changed, and the service then checks the status at the acquirer.
  */
 export type Notification =
   | { payment: PaymentReport }
   | { refund: RefundUpdate }
+  | { dispute: DisputeReport }
+  | { readDisputes: true }
   | { orderId: string }
   | { ourRefundId: string }
 
@@ -147,17 +154,34 @@ async function recordRefund(account: string, { refunds, now }: NotificationDepen
   return {}
 }
 
+/** Records an acquirer's report of a dispute. Throws 404 for an unknown payment, so that the acquirer repeats it. */
+async function recordDispute(
+  { account, isDisabled }: Notifier,
+  { disputes, now }: NotificationDependencies,
+  report: DisputeReport,
+) {
+  const recorded = await disputes.record(account, report, { source: 'notification', now, isDisabled })
+  if ('exception' in recorded && recorded.exception === 'unknown dispute') throw orderNotFound()
+  return {}
+}
+
 /**
  * Records a notification in the acquirer's own format. Schedules a status check instead if the notification only names
  * an order or a refund.
  */
 async function recordOwnForm(
-  { notified: { account, isDisabled }, place }: FastifyRequest,
+  { notified, place }: FastifyRequest,
   dependencies: NotificationDependencies,
   notification: Notification,
 ) {
+  const { account, isDisabled } = notified
   if ('payment' in notification) return recordNotification(dependencies, notification.payment, { place, isDisabled })
   if ('refund' in notification) return recordRefund(account, dependencies, notification.refund)
+  if ('dispute' in notification) return recordDispute(notified, dependencies, notification.dispute)
+  if ('readDisputes' in notification) {
+    dependencies.readDisputesSoon(account)
+    return {}
+  }
   const { statusChecks, refunds, now } = dependencies
   const isKnown =
     'orderId' in notification

@@ -8,7 +8,7 @@ import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { counted } from '../../platform/money.ts'
 import { dailyReport } from './daily-report-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
-import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
+import type { Contradiction, FinalStatus, PaymentReport } from './outcome.ts'
 import { createPreview } from './preview-reports.ts'
 import { createReports, type Recorded, type Reporting, type Reports } from './reports.ts'
 
@@ -22,7 +22,7 @@ const LINES_PER_BATCH = 8
 export type DailyReportResult = {
   recorded: number
   unchanged: number
-  exceptions: Record<Exclude<ExceptionKind, 'UTR of another merchant' | 'unreadable' | `refund${string}`>, number>
+  exceptions: Record<Contradiction | 'late payment', number>
 }
 
 /**

@@ -9,6 +9,8 @@ export type EventType =
   | 'payment.expired'
   | 'refund.succeeded'
   | 'refund.failed'
+  | 'dispute.opened'
+  | 'dispute.updated'
 
 /**
  * An event for webhooks. `txnStatus` and `utr` are the values that checkPaymentStatus returns after the event, or the
@@ -23,6 +25,8 @@ type Event = {
   occurredAt: Date
   /** Why the last attempt to pay failed. */
   failureReason?: string | null
+  /** The JSON of the data of a dispute event, which is sent as stored. */
+  data?: string
 }
 
 /**
@@ -39,8 +43,8 @@ export async function writeDeliveries(
 ): Promise<void> {
   if (events.length === 0) return
   const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-                        $8::text[])
-                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at, failure_reason)`
+                        $8::text[], $9::text[])
+                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at, failure_reason, data)`
   await db.query(insertDeliveries(type, '$1', given), [
     mid,
     events.map(({ orderId }) => orderId),
@@ -50,19 +54,20 @@ export async function writeDeliveries(
     events.map(({ ourRefundId }) => ourRefundId),
     events.map(({ occurredAt }) => occurredAt),
     events.map(({ failureReason }) => failureReason),
+    events.map(({ data }) => data),
   ])
 }
 
 /**
  * The SQL of `writeDeliveries`. `events` is SQL for a relation `c` of order_id, sequence, txn_status, utr,
- * our_refund_id, occurred_at and failure_reason. `mid` is SQL for the merchant of these events.
+ * our_refund_id, occurred_at, failure_reason and, for a dispute, data. `mid` is SQL for the merchant of these events.
  */
 export const insertDeliveries = (type: EventType, mid: string, events: string) => `
   insert into webhook_deliveries
-    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, failure_reason,
+    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, failure_reason, data,
      due_at)
   select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
-         c.failure_reason,
+         c.failure_reason, ${type.startsWith('dispute.') ? 'c.data' : 'null'},
          ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
     from ${events}
     join webhook_endpoints e on e.mid = ${mid}

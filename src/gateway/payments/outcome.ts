@@ -122,6 +122,11 @@ export const NEXT_STEPS = {
   'refunded above what was paid':
     'Ask the acquirer whether the money was returned, and settle the amount with the merchant.',
   'refund differs': 'Ask the acquirer for the reason.',
+  'unknown dispute':
+    'Find the payment at the acquirer. If it paid an order, run ops payments confirm, then ops disputes add.',
+  'dispute differs': 'Ask the acquirer which report is valid.',
+  'refund of a disputed payment':
+    'Send the refund’s reference to the acquirer as evidence, so that the amount is not returned twice.',
 } as const
 export type ExceptionKind = keyof typeof NEXT_STEPS
 export const EXCEPTION_KINDS = Object.keys(NEXT_STEPS) as ExceptionKind[]

@@ -15,11 +15,17 @@ const findPending = (table: string, dueAt: string) =>
 
 const FIND_PENDING_CHECKS = prepared(findPending('acquirer_intents', 'status_check_at'))
 const FIND_PENDING_REFUNDS = prepared(findPending('refunds', 'due_at'))
-const STATEMENTS = { acquirer_intents: FIND_PENDING_CHECKS, refunds: FIND_PENDING_REFUNDS }
+const FIND_PENDING_DISPUTES = prepared(findPending('disputes', 'check_at'))
+const STATEMENTS = {
+  acquirer_intents: FIND_PENDING_CHECKS,
+  refunds: FIND_PENDING_REFUNDS,
+  disputes: FIND_PENDING_DISPUTES,
+}
 
 /** SQL conditions at the time $1; null without scheduled rows. PostgreSQL reads a minimum from the start of the index. */
 export const CHECKS_ARE_PENDING = '(select min(status_check_at) from acquirer_intents) <= $1'
 export const REFUNDS_ARE_PENDING = '(select min(due_at) from refunds) <= $1'
+export const DISPUTES_ARE_PENDING = '(select min(check_at) from disputes) <= $1'
 
 /**
  * Finds the merchants with pending rows, of all acquirer accounts, ordered by their oldest pending row. The cost

@@ -20,12 +20,14 @@ export type RefundRequest = {
   utr?: string | undefined
   exceptionId?: string | undefined
   createdBy: string
+  /** Whether the payment is refunded although a dispute of it is open, as an operator decides. */
+  despiteDispute?: boolean | undefined
 }
 
 /** The refund, with `created` false for a repeated request, or the reason for the rejection. */
 export type RefundResult =
   | { refund: Refund; created: boolean }
-  | { rejected: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
+  | { rejected: 'unknown order' | 'not successful' | 'disputed' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
  * Stores a refund. The scheduler sends the refund; with the acquirer `direct`, the operator refunds the payment at the
@@ -52,6 +54,7 @@ export async function createRefund(
     if (repeat) return repeat
     const payment = await findPayment(client, request)
     if (payment === undefined) return { rejected: 'not successful' }
+    if (payment.isDisputed && !request.despiteDispute) return { rejected: 'disputed' }
     if (payment.count >= MOST_OF_PAYMENT) return { rejected: 'too many' }
     const ourRefundId = newId(now)
     const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, createdBy } = request
@@ -100,22 +103,26 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 }
 
 /**
- * Returns the payment to refund, its remaining amount, and the number of its refunds. The number includes failed
- * refunds; the remaining amount ignores failed refunds.
+ * Returns the payment to refund, its remaining amount, the number of its refunds, and whether a dispute of it is not
+ * final. The number includes failed refunds. The remaining amount ignores failed refunds, and is smaller by lost and
+ * accepted disputes.
  */
 export async function findPayment(
   db: Queryable,
   { mid, orderId, utr }: { mid: string; orderId: string; utr?: string | undefined },
 ) {
-  const { rows } = await db.query<{ utr: string; left: number; count: number }>(
+  const { rows } = await db.query<{ utr: string; left: number; count: number; isDisputed: boolean }>(
     `select p.utr,
-            greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::bigint as left,
-            count(r.utr) as count
+            greatest(p.amount_paise - (
+              select coalesce(sum(r.amount_paise), 0)
+                from returned_amounts r
+               where r.mid = $1 and r.order_id = $2 and r.utr = p.utr), 0)::bigint as left,
+            (select count(*) from refunds r where r.mid = $1 and r.order_id = $2 and r.utr = p.utr) as count,
+            exists (select from disputes d
+                     where d.mid = $1 and d.utr = p.utr and d.status in ('open', 'under review')) as "isDisputed"
        from payments p
-       left join current_refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
       where p.mid = $1 and p.order_id = $2
-        and p.utr = coalesce($3::text, (select utr from payment_intents where mid = $1 and order_id = $2))
-      group by p.utr, p.amount_paise`,
+        and p.utr = coalesce($3::text, (select utr from payment_intents where mid = $1 and order_id = $2))`,
     [mid, orderId, utr],
   )
   return rows[0]

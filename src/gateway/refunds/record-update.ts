@@ -164,7 +164,7 @@ async function judge(
   }
   if (update.status === refund.status || refund.succeededAt !== null) return { changed: false, refund }
   if (refund.status === 'SUCCESS') return except('refund failed after success')
-  await saveEnd(db, refund, update, reporting)
+  await endRefund(db, refund, update, reporting)
   const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
   if (update.status === 'FAIL' || !(await isAboveWhatWasPaid(db, refund))) return ended
   return { ...(await except(ABOVE)), ...ended }
@@ -222,7 +222,15 @@ async function saveAcceptance(
   await endExceptions(db, refund, { kinds: ['refund unsure'], reason: 'the acquirer has it', source, now })
 }
 
-async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { source, now }: Reporting): Promise<void> {
+type EndedRefund = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'ourRefundId' | 'exceptionId' | 'reference'>
+
+/** Stores the final status of a refund, writes its event, and resolves exceptions. */
+export async function endRefund(
+  db: Queryable,
+  refund: EndedRefund,
+  update: Pick<RefundUpdate, 'status' | 'id' | 'reference' | 'reason'>,
+  { source, now }: Reporting,
+): Promise<void> {
   const { mid, orderId, utr, ourRefundId, exceptionId } = refund
   const { status, id } = update
   const isSuccess = status === 'SUCCESS'
@@ -240,8 +248,10 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { so
   await saveEvent(db, { mid, orderId, ourRefundId, reference }, isSuccess ? 'SUCCESS' : 'FAIL', now)
   const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
   const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
-  await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
-  if (isSuccess) await LATE_PAYMENT_REFUNDED(db, { mid, orderId, utr, reason, source, now })
+  const kinds: ExceptionKind[] = ['refund unsure', 'refund without an end']
+  if (!isSuccess) kinds.push('refund of a disputed payment')
+  await endExceptions(db, refund, { kinds, ended, reason, source, now })
+  if (isSuccess) await resolveReturnedPayment(db, { mid, orderId, utr, reason, source, now })
 }
 
 /** Writes the webhook event of a refund's new status, with the order's next sequence number. */
@@ -251,14 +261,19 @@ export async function saveEvent(
   txnStatus: 'SUCCESS' | 'FAIL',
   occurredAt: Date,
 ): Promise<void> {
+  const sequence = await nextSequence(db, { mid, orderId })
+  const event = { orderId, sequence, txnStatus, utr: reference, ourRefundId, occurredAt }
+  await writeDeliveries(db, txnStatus === 'SUCCESS' ? 'refund.succeeded' : 'refund.failed', mid, [event])
+}
+
+/** Returns the number of the order's next event. The caller has locked the order. */
+export async function nextSequence(db: Queryable, { mid, orderId }: Pick<Refund, 'mid' | 'orderId'>): Promise<number> {
   const { rows } = await db.query<{ sequence: number }>(
     `update payment_intents set event_sequence = event_sequence + 1 where mid = $1 and order_id = $2
      returning event_sequence as sequence`,
     [mid, orderId],
   )
-  const { sequence } = rows[0] as { sequence: number }
-  const event = { orderId, sequence, txnStatus, utr: reference, ourRefundId, occurredAt }
-  await writeDeliveries(db, txnStatus === 'SUCCESS' ? 'refund.succeeded' : 'refund.failed', mid, [event])
+  return (rows[0] as { sequence: number }).sequence
 }
 
 /** Locks the refund's order, so that changes of its refunds wait for each other. Returns the refund under the lock. */
@@ -278,7 +293,7 @@ export async function lockRefund(db: Queryable, { mid, ourRefundId }: RefundName
  */
 async function endExceptions(
   db: Queryable,
-  { mid, orderId, ourRefundId }: Refund,
+  { mid, orderId, ourRefundId }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId'>,
   ends: Reporting & { kinds: ExceptionKind[]; ended?: string | undefined; reason: string },
 ): Promise<void> {
   await db.query(
@@ -292,26 +307,29 @@ async function endExceptions(
 }
 
 /**
- * Resolves the exception of a late payment that was refunded as a whole, also by refunds of the merchant, which name no
- * exception.
+ * Resolves the exception of a late payment that was returned as a whole, by a lost dispute or by refunds, also of the
+ * merchant, which name no exception.
  */
-const LATE_PAYMENT_REFUNDED = query<object, Pick<Refund, 'mid' | 'orderId' | 'utr'> & Reporting & { reason: string }>(`
+export const resolveReturnedPayment = query<
+  object,
+  Pick<Refund, 'mid' | 'orderId' | 'utr'> & Reporting & { reason: string }
+>(`
   insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
   select mid, exception_id, :reason, :source, :now::timestamptz
     from payment_exceptions
    where mid = :mid and order_id = :orderId and kind = 'late payment' and utr = :utr
      and (select sum(amount_paise)
-            from current_refunds
-           where mid = :mid and order_id = :orderId and utr = :utr and status = 'SUCCESS')
+            from returned_amounts
+           where mid = :mid and order_id = :orderId and utr = :utr and is_final)
          >= (select amount_paise from payments where mid = :mid and utr = :utr)
       on conflict do nothing`)
 
-/** Whether the successful refunds of a payment exceed the amount that was paid. */
+/** Whether the successful refunds and lost disputes of a payment exceed the amount that was paid. */
 async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
   const { rowCount } = await db.query(
-    `select from current_refunds r
+    `select from returned_amounts r
        join payments p on p.mid = r.mid and p.utr = r.utr
-      where r.mid = $1 and r.order_id = $2 and r.utr = $3 and r.status = 'SUCCESS'
+      where r.mid = $1 and r.order_id = $2 and r.utr = $3 and r.is_final
       group by p.amount_paise
      having sum(r.amount_paise) > p.amount_paise`,
     [mid, orderId, utr],

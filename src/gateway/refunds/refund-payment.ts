@@ -54,7 +54,7 @@ export const refundPayment = operation({
   errors: [
     badRequest('refund_id is required; note must be text of 3 to 100 characters, without control characters'),
     orderNotFound(),
-    ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRejected),
+    ...(['not successful', 'disputed', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRejected),
   ],
   response: success('Refund accepted', {
     description: 'The refund is stored and will be processed. A repeat returns its current status.',

@@ -207,7 +207,7 @@ const CLAIM = prepared(
           coalesce(r.amount_paise, i.amount_paise) as amount, d.utr, d.our_refund_id as "ourRefundId",
           r.refund_id as "refundId",
           coalesce(d.failure_reason, case when d.txn_status = 'FAIL' then left(r.reason, 200) end) as reason,
-          d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt"
+          d.data as "disputeData", d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt"
      from taken d
      left join current_refunds r on r.mid = $1 and r.our_refund_id = d.our_refund_id
      join payment_intents i on i.mid = $1 and i.order_id = d.order_id

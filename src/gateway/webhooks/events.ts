@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { DescribedWebhook } from '../../platform/http/operation.ts'
+import { DisputeRecord } from '../disputes/fetch-dispute-list.ts'
 import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
 import type { EventType } from '../payments/outbox.ts'
@@ -44,6 +45,20 @@ export const RefundEventData = z.strictObject({
   sequence,
 })
 
+const { UTR, dispute_id, amount: disputedAmount, status: disputeStatus, reason_text, respond_by } = DisputeRecord.shape
+
+/** The data of an event of a dispute. Unknown values are empty. */
+export const DisputeEventData = z.strictObject({
+  ...order,
+  UTR,
+  dispute_id,
+  amount: disputedAmount,
+  status: disputeStatus,
+  reason_text,
+  respond_by,
+  sequence,
+})
+
 const IDS = { mid: 'DEMO_MERCHANT', orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3', order_id: 'DEMO-1' }
 const PAID = { ...IDS, amount: '200', UTR: '523504870405' }
 const UNPAID = { ...IDS, amount: '200', UTR: null }
@@ -54,6 +69,15 @@ const REFUNDED = {
   amount: '88.50',
   reference: '523504870777',
   reason: '',
+}
+
+const DISPUTED = {
+  ...IDS,
+  UTR: '523504870405',
+  dispute_id: '433475258',
+  amount: '200.00',
+  reason_text: 'Goods not received',
+  respond_by: '2026-11-24T18:29:59.000Z',
 }
 
 /** Every event that the service sends. Tests check the sent events against these schemas. */
@@ -96,6 +120,18 @@ export const WEBHOOKS: readonly DescribedWebhook[] = [
       'A refund failed, or the customer’s bank returned the money after `refund.succeeded`. The order is still paid.',
     data: RefundEventData.extend({ txnStatus: z.literal('FAIL') }),
     example: { ...REFUNDED, txnStatus: 'FAIL', reference: '', reason: 'The account is closed', sequence: 2 },
+  }),
+  event('dispute.opened', {
+    description:
+      'A customer disputes the payment. Send your evidence to the bank until `respond_by`, and do not refund the payment.',
+    data: DisputeEventData,
+    example: { ...DISPUTED, status: 'OPEN', sequence: 2 },
+  }),
+  event('dispute.updated', {
+    description:
+      'The status of a dispute, its amount or `respond_by` changed. After `LOST` and `ACCEPTED`, the bank returns the money.',
+    data: DisputeEventData,
+    example: { ...DISPUTED, status: 'WON', sequence: 3 },
   }),
 ]
 

@@ -27,6 +27,8 @@ export type PaymentEvent = {
   refundId: string | null
   /** Failure reason of the refund or of the last payment attempt. */
   reason: string | null
+  /** The JSON of the data of a dispute event, as it was stored; null for other events. */
+  disputeData: string | null
   occurredAt: Date
 }
 
@@ -40,6 +42,10 @@ type Message = { id: string; body: string }
  */
 export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
+  const id = `msg_${orderId}_${sequence}`
+  const timestamp = occurredAt.toISOString()
+  if (event.disputeData !== null)
+    return { id, body: `{"type":"${type}","timestamp":"${timestamp}","data":${event.disputeData}}` }
   const order = { mid, orderId, order_id: event.merchantOrderId }
   const outcome = { txnStatus, amount: toPlainText(event.amount) }
   const details = { reference: utr ?? '', reason: reason ?? '' }
@@ -47,10 +53,7 @@ export function toMessage(event: PaymentEvent): Message {
     ourRefundId === null || refundId === null
       ? { ...order, ...outcome, UTR: utr, ...(reason !== null && { reason: reason as FailureReason }), sequence }
       : { ...order, refundId: ourRefundId, refund_id: refundId, ...outcome, ...details, sequence }
-  return {
-    id: `msg_${orderId}_${sequence}`,
-    body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),
-  }
+  return { id, body: JSON.stringify({ type, timestamp, data }) }
 }
 
 /** The request for a webhook, signed with each of `secrets`. */

@@ -231,6 +231,8 @@ async function ofException(db: Queryable, id: string, note: string | undefined) 
 const REJECTED: Record<Extract<RefundResult, { rejected: string }>['rejected'], string> = {
   'unknown order': 'the order does not exist',
   'not successful': 'the order has no successful payment: see ops payments show',
+  disputed:
+    'a dispute of the payment is open, and the bank may return the money: see ops disputes list, or add --despite-dispute',
   'refund_id exists': 'the refund already exists',
   exceeds: 'the amount exceeds the unrefunded rest of the payment: see its refunds with ops payments show',
   'too many': 'the payment already has 100 refunds, the maximum',

@@ -4,7 +4,7 @@
 revoke all on all tables in schema public from upi_console;
 
 grant select on schema_migrations, merchants, partners, partner_merchants, merchant_fees, bank_holiday_changes, bank_holidays,
-  file_layouts, current_refunds, settlement_lines, account_lines, ledger, money_exceptions to upi_console;
+  file_layouts, current_refunds, returned_amounts, settlement_lines, account_lines, ledger, money_exceptions to upi_console;
 -- The console shows when keys expire, but never the hash of a secret.
 grant select (public_key, mid, pid, label, rights, expires_on, created_at, revoked_at) on access_keys to upi_console;
 grant select on key_uses to upi_console;
@@ -21,7 +21,7 @@ grant select (mid, order_id, merchant_order_id, amount_paise, note, payee_name, 
 grant select, update (status_checks, status_check_at, status_checked_at) on acquirer_intents to upi_console;
 -- Append-only tables, for the changes of an operator.
 -- All rights to insert are for whole tables, because Citus names every column.
-grant select, insert on payments, payment_attempts, payment_exceptions, payment_resolutions, refund_returns, difference_resolutions,
+grant select, insert on payments, payment_attempts, payment_exceptions, payment_resolutions, refund_returns, dispute_states, difference_resolutions,
   audit_commands, audit_outcomes to upi_console;
 -- On Citus, `on conflict do nothing` on a reference table needs the right to update the table, whose trigger rejects every update.
 grant update on audit_outcomes to upi_console;
@@ -30,6 +30,8 @@ grant update (failure_reason, failure_code) on payment_attempts to upi_console;
 grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at) on payments to upi_console;
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
   on refunds to upi_console;
+grant select, insert, update (amount_paise, kind, reason_code, reason_text, respond_by, reported_at, status, updated_at, check_at)
+  on disputes to upi_console;
 
 -- Endpoints without their secrets.
 grant select (mid, endpoint_id, kind, url, label, created_at, disabled_at, disabled_reason, failing_since)

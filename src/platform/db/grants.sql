@@ -31,7 +31,12 @@ grant select, insert, update (status, reference, reason, ended_at, acquirer_refu
   on refunds to upi_service;
 -- Only an operator records that the bank returned a refund, which makes its amount refundable again. The view's tables are granted
 -- too, because Citus checks them on the worker with the role of the query.
-grant select on current_refunds, refund_returns to upi_service;
+grant select on current_refunds, refund_returns, returned_amounts to upi_service;
+-- The service stores disputes and their states, and what later reports add. Triggers require the payment of a dispute, and make its
+-- states append-only.
+grant select, insert, update (amount_paise, kind, reason_code, reason_text, respond_by, reported_at, status, updated_at, check_at)
+  on disputes to upi_service;
+grant select, insert on dispute_states to upi_service;
 -- The service records an endpoint's failures and disables a failing endpoint, but cannot change the endpoint's URL and
 -- secret. A trigger allows only an operator to enable an endpoint.
 grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;

@@ -12,6 +12,7 @@ import {
   requireOrder,
   UnreadableStatus,
 } from '../json-request.ts'
+import { cashfreeDisputes } from './disputes.ts'
 import {
   type CashfreeRequest,
   createCashfreeRequest,
@@ -84,6 +85,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   return {
     ...cashfreeLinks(settings, request),
     ...cashfreeRefunds(request),
+    ...cashfreeDisputes(request),
 
     async getPayments({ orderId, isOpen }, signal) {
       // An ACTIVE order has no successful payment, so its payments are not read. Cashfree allows four times as many

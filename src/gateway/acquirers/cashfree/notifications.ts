@@ -18,6 +18,7 @@ import {
   onlyFields,
   requiredWithSuccess,
 } from '../notification.ts'
+import { CashfreeDispute, toDisputeReport } from './disputes.ts'
 import { NAME, PAYMENT_ENDS, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
 
 /** The fields read from a payment event. Cashfree also sends customer data, which is never read. */
@@ -44,20 +45,28 @@ const AnyEvent = z.object({
     payment: part({ payment_status: z.string(errorText('must be text')).nullish() }),
     refund: part(),
     auto_refund: part(),
+    dispute: part(),
+    order_details: part(),
   }),
 })
 
 const checkEvent = bodyCheck(AnyEvent)
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
+const checkDispute = bodyCheck(CashfreeDispute)
 
-type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
+type Part = 'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details' | 'dispute' | 'order_details'
+type Event = { data?: Partial<Record<Part, Fields>> }
 
 /** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { data } = checkEvent(fields) as Event
   const refund = data?.refund ?? data?.auto_refund
   if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
+  if (data?.dispute) {
+    const dispute = toDisputeReport(checkDispute({ ...data.order_details, ...data.dispute }))
+    return dispute && { dispute }
+  }
   if (!PAYMENT_ENDS.has(data?.payment?.payment_status)) return undefined
   const event = checkPayment({ ...data?.payment, order_id: data?.order?.order_id, error_details: data?.error_details })
   const payment = toPaymentReport(account, event.order_id, event)
@@ -91,8 +100,9 @@ const SIGNATURE =
  */
 const STORED = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
-  ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
-].filter((name) => name !== 'payment_message' && name !== 'error_details')
+  ...['dispute', 'order_details', ...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
+  ...Object.keys(CashfreeDispute.shape),
+].filter((name) => !['payment_message', 'error_details', 'reason_description'].includes(name))
 
 export const cashfreeNotifications = ({ account, notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
@@ -104,7 +114,7 @@ export const cashfreeNotifications = ({ account, notificationSecrets }: Cashfree
     if (typeof at !== 'string' || !isSigned(signature, notificationSecrets, at, body)) throw unsigned(SIGNATURE)
   },
   orderIdOf({ data }: Event) {
-    return (data?.order ?? data?.refund ?? data?.auto_refund)?.order_id
+    return (data?.order ?? data?.refund ?? data?.auto_refund ?? data?.order_details)?.order_id
   },
   toStored: (body) => onlyFields(body, STORED),
 })

@@ -16,6 +16,7 @@ import {
   UnreadableStatus,
 } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
+import { phonepeDisputes } from './disputes.ts'
 import { codeFields, createPhonepeRequest, find, NAME, type PhonepeRequest, railFields, utrOf } from './http.ts'
 import { EXPIRY_RULE, phonepeLinks, SHORTEST_EXPIRY_MINUTES } from './links.ts'
 import { phonepeNotifications } from './notifications.ts'
@@ -57,6 +58,7 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
   return {
     ...phonepeLinks(settings, request),
     ...phonepeRefunds(request),
+    ...phonepeDisputes(request),
 
     async getPayments({ orderId, paymentLink }, signal) {
       const path = `payments/v2/order/${orderId}/status?details=true`

@@ -13,6 +13,8 @@ import { type Fields, isSigned, type Notification, type Notifications, onlyField
 const ORDER_EVENT = /^(pg|checkout)\.order\.(completed|failed)$/
 const REFUND_EVENT = /^pg\.refund\.(accepted|completed|failed)$/
 
+const DISPUTE_EVENT = /^payment\.dispute\.\w+$/
+
 const readType = bodyCheck(z.object({ event: z.string(errorText('must be text')).optional() }))
 const readOrder = bodyCheck(z.object({ merchantOrderId: text(63) }))
 const readRefund = bodyCheck(z.object({ merchantRefundId: text(63) }))
@@ -28,7 +30,8 @@ function readEvent(fields: Fields & Event): Notification | undefined {
   const { event: type = '' } = readType(fields)
   if (ORDER_EVENT.test(type)) return { orderId: readOrder({ ...payload }).merchantOrderId.toLowerCase() }
   if (REFUND_EVENT.test(type)) return { ourRefundId: readRefund({ ...payload }).merchantRefundId }
-  return undefined
+  // Only the list is believed, because the body of an SHA webhook is unsigned.
+  return DISPUTE_EVENT.test(type) ? { readDisputes: true } : undefined
 }
 
 const SIGNATURE =

@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import type { JobSource } from '../../platform/scheduler.ts'
+import { CHECKED_DAYS, type PendingDispute, type PendingDisputes } from '../disputes/pending-disputes.ts'
+import type { Disputes } from '../disputes/record-dispute.ts'
+import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
+import type { AcquirerClient } from './client.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+/** Pause between the reads of an account's list after notifications. */
+const LIST_PAUSE_MS = 60_000
+/** The first reads of a new process are spread over this time. */
+const FIRST_READS_MS = 10 * 60_000
+/** Longest time to read the list of an account, page by page. */
+const LIST_MS = 60_000
+/** A status check occupies one of 4 jobs of its account for this time, so that an instance sends at most 50 per minute. */
+const CHECK_MS = 4_800
+
+type Dependencies = { disputes: Disputes; clientOf: ClientOf; now: () => Date }
+
+/** The job source that checks the status of each dispute once a day, at acquirers that return a single dispute. */
+export function disputeCheckJobs({
+  pending,
+  disputes,
+  clientOf,
+  now,
+}: Dependencies & { pending: PendingDisputes }): JobSource {
+  async function work({ acquirer, disputeId, orderId }: PendingDispute, client: AcquirerClient): Promise<void> {
+    if (client.getDispute === undefined) return
+    const spread = sleep(CHECK_MS, undefined, { ref: false })
+    const report = await client.getDispute({ id: disputeId, orderId }).catch(ignoreAcquirerError)
+    if (report) await disputes.record(acquirer, report, { source: 'enquiry', now })
+    await spread
+  }
+  return acquirerQueues('disputes at acquirers', clientOf, { ...pending, work }, { concurrentJobs: 4, now })
+}
+
+export type DisputeReader = ReturnType<typeof createDisputeReader>
+
+/**
+ * Reads the disputes of acquirers that list them by time: once a day, and soon after a notification. Each instance reads
+ * the lists, because a repeated report changes nothing. `namesOf` returns the names of all acquirer accounts.
+ */
+export function createDisputeReader({
+  disputes,
+  clientOf,
+  namesOf,
+  now,
+}: Dependencies & { namesOf: () => Promise<readonly string[]> }) {
+  /** Time in milliseconds since 1970 of each account's next and last read. */
+  const reads = new LRUCache<string, { nextMs: number; lastMs: number }>({ max: 10_000 })
+  const readsOf = (account: string) => {
+    const planned = reads.get(account) ?? { nextMs: now().getTime() + Math.random() * FIRST_READS_MS, lastMs: 0 }
+    reads.set(account, planned)
+    return planned
+  }
+
+  async function read(account: string, list: NonNullable<AcquirerClient['listDisputes']>): Promise<void> {
+    const to = now()
+    const days = { from: new Date(to.getTime() - CHECKED_DAYS * DAY_MS), to }
+    const reports = (await list(days, AbortSignal.timeout(LIST_MS)).catch(ignoreAcquirerError)) ?? []
+    for (const report of reports) await disputes.record(account, report, { source: 'enquiry', now })
+  }
+
+  return {
+    /** Schedules a read of the account's list, at least LIST_PAUSE_MS after its last read. */
+    readSoon(account: string): void {
+      const planned = readsOf(account)
+      planned.nextMs = Math.min(planned.nextMs, Math.max(now().getTime(), planned.lastMs + LIST_PAUSE_MS))
+    },
+
+    source: {
+      name: 'lists of disputes',
+      concurrency: { ofQueue: 1, ofGroup: 2 },
+      async findQueues() {
+        const due = (await namesOf()).filter((account) => readsOf(account).nextMs <= now().getTime())
+        const queues = due.map(async (account) => {
+          const list = (await clientOf(account))?.listDisputes
+          if (list === undefined) return []
+          const claim = async () => {
+            const lastMs = now().getTime()
+            reads.set(account, { lastMs, nextMs: lastMs + DAY_MS })
+            return [() => read(account, list).then(() => false)]
+          }
+          return [{ key: `disputes ${account}`, group: 'lists of disputes', claim }]
+        })
+        return (await Promise.all(queues)).flat()
+      },
+    } satisfies JobSource,
+  }
+}

@@ -1,0 +1,38 @@
+import type { Database } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
+import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
+import { CHECK_PAUSE_MS } from './record-dispute.ts'
+import type { DisputeKey } from './store.ts'
+
+/** Days after its opening during which a dispute is checked: the details of a disputed payment are retained for 190. */
+export const CHECKED_DAYS = 200
+
+export type PendingDispute = DisputeKey & { orderId: string }
+
+export function createPendingDisputes(db: Database) {
+  return {
+    findPending: (now: Date) => findPendingMerchants(db, 'disputes', now),
+
+    /** Claims up to `limit` pending status checks of a merchant at an acquirer account, and schedules the next ones. */
+    claimPending: ({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingDispute[]> =>
+      CLAIM(db, { acquirer, mid, limit, now, pauseMs: CHECK_PAUSE_MS }),
+  }
+}
+
+export type PendingDisputes = ReturnType<typeof createPendingDisputes>
+
+const CLAIM = query<PendingDispute, PendingMerchant & { limit: number; now: Date; pauseMs: number }>(`
+  with due as materialized (
+    select dispute_id
+      from disputes
+     where mid = :mid and acquirer = :acquirer and check_at <= :now
+     order by check_at
+     limit :limit
+       for update skip locked
+  )
+  update disputes d
+     set check_at = case when d.opened_at > :now::timestamptz - interval '${CHECKED_DAYS} days'
+                         then :now::timestamptz + make_interval(secs => :pauseMs / 1000.0) end
+    from due
+   where d.mid = :mid and d.acquirer = :acquirer and d.dispute_id = due.dispute_id
+  returning d.mid, d.acquirer, d.dispute_id, d.order_id`)
