@@ -53,6 +53,8 @@ create table settlements (
   value_date date,
   account text, -- The acquirer account that paid it out; null if the file does not name it.
   paid_account text, -- The acquirer account of its payment; null if the payment was not recorded before this version of the row.
+  -- What the row is about, if the file states it. A `dispute reversal` returns the deduction of a dispute.
+  event text constraint settlements_event_check check (event in ('payment', 'refund', 'dispute', 'dispute reversal', 'other')),
   created_at timestamptz not null,
   import_id integer, -- The import that stored it or changed it last.
   recorded_at timestamptz default '-infinity', -- When this version of the row was stored.
@@ -78,6 +80,8 @@ create index settlements_carried_utr_idx on settlements (upper(coalesce(payment_
 create index settlements_bank_reference_number_idx on settlements (mid, bank_reference_number);
 -- Deductions, which may be refunds.
 create index settlements_deductions_idx on settlements (mid) where amount_paise < 0;
+-- Lines of disputes, which are few.
+create index settlements_disputes_idx on settlements (mid) where event in ('dispute', 'dispute reversal');
 -- Finds settlements stored after a moment without reading a merchant's whole history: rows are stored in the order of these times.
 create index settlements_recorded_at_idx on settlements using brin (recorded_at);
 
@@ -95,6 +99,7 @@ create table settlement_versions (
   value_date date,
   account text,
   paid_account text,
+  event text,
   created_at timestamptz not null,
   import_id integer,
   recorded_at timestamptz default '-infinity',
@@ -108,6 +113,7 @@ create index settlement_versions_mid_initiated_at_idx on settlement_versions (mi
 create index settlement_versions_account_idx
   on settlement_versions (mid, account, (coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at)))
   where status = 'SUCCESS';
+create index settlement_versions_disputes_idx on settlement_versions (mid) where event in ('dispute', 'dispute reversal');
 create index settlement_versions_replaced_by_import_id_idx on settlement_versions (replaced_by_import_id) where not undone;
 
 -- What an acquirer added to a payout or deducted from it besides settlements of our orders: adjustments and other orders.

@@ -13,7 +13,13 @@ export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), acquirer: 'di
 /** Creates a settlement line dated `number` days after the payment; a negative amount is a deduction. */
 export function row(gross: number, number: number, more: Partial<ItemRow> = {}): ItemRow {
   const of = { utr: `N${number}`, day: day(number), at: at(number), acquirer: null, importId: number }
-  const status = { status: 'SUCCESS', isDeduction: gross < 0, namesPayment: true, wasPaidOut: false } as const
+  const status = {
+    status: 'SUCCESS',
+    isDeduction: gross < 0,
+    isDisputed: null,
+    namesPayment: true,
+    wasPaidOut: false,
+  } as const
   return { ...of, ...status, gross, fee: null, tax: null, ...more }
 }
 

@@ -25,7 +25,7 @@ const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn =
 
 /** Creates the settlement lines of one day: the total of unnamed lines and the number of lines that name a payment. */
 const settled = (day: string, unnamed: number, named = 0, acquirer: string | null = null): SettledOn => ({
-  ...{ acquirer, day, settledCount: named + 1, gross: 0, fee: 0, tax: 0, net: 0 },
+  ...{ acquirer, day, settledCount: named + 1, gross: 0, fee: 0, tax: 0, net: 0, disputed: 0 },
   ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: unnamed * 100 },
 })
 

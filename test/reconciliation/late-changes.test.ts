@@ -7,6 +7,7 @@ import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
 import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
 import { undoImport } from '../../src/books/settlements/imports.ts'
 import { importMatches } from '../../src/books/settlements/match-references.ts'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { readAll } from '../support/findings.ts'
@@ -79,6 +80,10 @@ const CHANGES: Record<string, Change> = {
     })
     await matchAt(merchant, now)
   },
+  'a dispute of a deduction, and its loss': async ({ db, number, orderId }, now) => {
+    const report = { id: `D${number}`, orderId, statedAt: at('2026-10-20'), status: 'lost', amount: 50_00 } as const
+    await createDisputes(db).record('setu:acme', report, { source: 'asha', now: () => now })
+  },
   'a returned refund': ({ db, mid }, now) =>
     db.query(`insert into refund_returns values ($1, $1 || 'R', 'RET1', 'account closed', 'asha', $2)`, [mid, now]),
 }
@@ -96,6 +101,8 @@ async function newOctober(db: Database, mid: string, number: string): Promise<Me
   await importAt(own, { utr: `X${number}` }, imported)
   await importAt(own, { utr: `52350487${number}` }, imported)
   await importRows(db, [{ mid, amount: 200_00, day: '2026-10-06', utr: `U${number}` }], imported)
+  const deduction = { event: 'DISPUTE', paymentUtr: `S${number}`, amount: -50_00 }
+  await importAt(own, { utr: `E${number}`, ...deduction }, imported)
   const fileId = await importAt(own, { utr: `Z${number}` }, imported)
   const { rows } = await db.query(
     `insert into payment_exceptions (status, mid, order_id, kind, utr, amount_paise, paid_at, received_at)

@@ -622,7 +622,7 @@ describe('ops reconcile', () => {
     ])
     const { stdout } = await ops(...days, '--csv')
     expect(stdout).toContain(
-      `exception,,2026-08-01,unknown order,,"'=1+1,""x""\ufffd",,UX,,${exceptionId},,,200.00,,,,,,,,,,,,,,,,\n`,
+      `exception,,2026-08-01,unknown order,,"'=1+1,""x""\ufffd",,UX,,${exceptionId},,,200.00,,,,,,,,,,,,,,,,,\n`,
     )
     const unreadable = /^ {2}open exception \w{12}: unreadable, received 2026-08-01 12:00:00 IST$/m
     const text = (await ops(...days)).stdout

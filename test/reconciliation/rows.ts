@@ -15,6 +15,7 @@ export type Row = {
   tax?: number | undefined
   paymentUtr?: string | undefined
   reference?: string
+  event?: string
   /** The acquirer account that the file names. */
   acquirer?: string | null
 }
@@ -65,11 +66,16 @@ export async function storeReports(db: Database, known: Reports): Promise<void> 
 
 /** Imports a file of these rows, of the acquirer account `account`, and returns the number of the import. */
 export async function importRows(db: Database, rows: readonly Row[], now: Date, account?: string): Promise<number> {
-  const head = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr'
+  const head = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr,event'
   const lines = rows.map(({ mid, amount, utr, day, time = '11:00:00', status = 'SUCCESS', fee, tax, ...row }) =>
     [
       ...[mid, rupees(amount), utr, row.reference ?? 'BRN', status, `${day}T${time}+05:30`],
-      ...[fee === undefined ? '' : rupees(fee), tax === undefined ? '' : rupees(tax), row.paymentUtr ?? ''],
+      ...[
+        fee === undefined ? '' : rupees(fee),
+        tax === undefined ? '' : rupees(tax),
+        row.paymentUtr ?? '',
+        row.event ?? '',
+      ],
     ].join(','),
   )
   const importing = { now, person: 'test', file: 'payouts.csv', account }

@@ -153,7 +153,7 @@ export function knownAt(story: Story, today: string) {
   for (const { acquirer, day } of successful)
     if (acquirer !== null && !namedSince.has(acquirer)) namedSince.set(acquirer, bankDays.bankDayFrom(day))
   const matched = matchDeductions(refunds, rows, bankDays)
-  const merchant = { mid, today, bankDays, refunds, exceptions, failed, namedSince, matched }
+  const merchant = { mid, today, bankDays, refunds, exceptions, failed, disputes: [], namedSince, matched }
   const forms = new Map<string, PayoutForm>()
   const refundsOf = groupBy(refunds, ({ utr }) => utr)
   const items = [...new Set([...paidBy.keys(), ...linesOf.keys()])].map((utr): Item => {
@@ -194,7 +194,7 @@ export function knownAt(story: Story, today: string) {
         const isUnnamed = !isDeduction && namesNothing(line)
         return {
           ...{ acquirer, day, settledCount: 1, paidOut: isDeduction ? 0 : 1, gross, fee, tax, net: gross - fee - tax },
-          ...{ unnamedRows: isUnnamed ? 1 : 0, unnamed: isUnnamed ? gross : 0 },
+          ...{ unnamedRows: isUnnamed ? 1 : 0, unnamed: isUnnamed ? gross : 0, disputed: 0 },
         }
       }),
       reversed: lines.filter((line) => inWindow(line) && line.wasPaidOut && namesNothing(line)),
@@ -249,7 +249,13 @@ function lineOf({ utr, paymentUtr, day, gross, ...line }: Line, today: string) {
       acquirer: line.acquirer ?? null,
     },
     ...{ status: isFailed ? ('FAILED' as const) : ('SUCCESS' as const), wasPaidOut: isFailed, isDeduction: gross < 0 },
-    ...{ gross, fee: line.fee ?? null, tax: line.tax ?? null, namesPayment: paymentUtr !== undefined },
+    ...{
+      isDisputed: null,
+      gross,
+      fee: line.fee ?? null,
+      tax: line.tax ?? null,
+      namesPayment: paymentUtr !== undefined,
+    },
     ...{ importId: Number(line.from.replaceAll('-', '')), references: [utr.toUpperCase(), reference] },
   }
 }

@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { newId } from '../../src/gateway/payments/intent.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
@@ -10,7 +11,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
-import { newMerchant } from '../support/service.ts'
+import { newMerchant, unique } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 
 const [WEDNESDAY, THURSDAY, FRIDAY] = ['2026-01-14', '2026-01-15', '2026-01-16'] as const
@@ -84,7 +85,7 @@ const arn = (refund_arn: unknown) => ({ refund_details: { refund_arn } })
 
 async function stored() {
   const { rows } = await db.query(
-    `select utr, (amount_paise * 0.01)::text as amount, (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax, payment_utr, bank_reference_number as brn, status, initiated_at, created_at, account
+    `select utr, (amount_paise * 0.01)::text as amount, (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax, payment_utr, bank_reference_number as brn, status, initiated_at, created_at, account, event
        from settlements where mid = $1 order by utr`,
     [mid],
   )
@@ -112,10 +113,19 @@ describe('ops settlements pull', () => {
     const line = { brn: 'PGI45406', status: 'SUCCESS', fee: '0.00', tax: '0.00', account: 'cashfree' }
     const dated = { initiated_at: new Date(`${THURSDAY}T04:30:00Z`), created_at: new Date(`${THURSDAY}T13:03:51Z`) }
     expect(await stored()).toEqual([
-      { utr: first.utr, amount: '197.64', ...line, fee: '2.00', tax: '0.36', payment_utr: first.utr, ...dated },
-      { utr: second.utr, amount: '200.00', ...line, payment_utr: second.utr, ...dated },
-      { utr: 'ARN1', amount: '-50.00', ...line, payment_utr: first.utr, ...dated },
-      { utr: 'E4711', amount: '-200.00', ...line, payment_utr: second.utr, ...dated },
+      {
+        utr: first.utr,
+        amount: '197.64',
+        ...line,
+        fee: '2.00',
+        tax: '0.36',
+        payment_utr: first.utr,
+        ...dated,
+        event: 'payment',
+      },
+      { utr: second.utr, amount: '200.00', ...line, payment_utr: second.utr, ...dated, event: 'payment' },
+      { utr: 'ARN1', amount: '-50.00', ...line, payment_utr: first.utr, ...dated, event: 'refund' },
+      { utr: 'E4711', amount: '-200.00', ...line, payment_utr: second.utr, ...dated, event: 'dispute' },
     ])
     const imports = JSON.parse((await ops(['settlements', 'imports', '--json'])).stdout)
     expect(imports).toMatchObject([{ import: 1, file: 'cashfree 2026-01-14..2026-01-15', inserted: 4 }])
@@ -353,10 +363,10 @@ describe('ops settlements pull', () => {
       const file = rows.map((row) =>
         [
           ...[mid, row.amount, row.utr === order.utr ? utr : row.utr, row.brn, row.status],
-          ...[row.initiated_at.toISOString(), row.fee, row.tax, utr],
+          ...[row.initiated_at.toISOString(), row.fee, row.tax, utr, row.event],
         ].join(),
       )
-      const header = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr'
+      const header = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr,event'
       const imported = await runOps(
         url,
         ['settlements', 'import', '-', '--acquirer', 'cashfree'],
@@ -382,6 +392,10 @@ describe('ops settlements pull', () => {
       const isClosed = types.length % 2 === 0
       expect(pulled.differences.map(({ kind }: { kind: string }) => kind)).toEqual(isClosed ? [] : ['reversal'])
       expect(pulled.total.carriedForward).toBe(isClosed ? '0.00' : '200.00')
+      const report = { id: unique('D'), orderId: order.orderId, status: 'open' } as const
+      await createDisputes(db).record('direct', report, { source: 'notification', now: () => new Date() })
+      const explained = await bookOf(pulledFor, order.utr)
+      expect(explained).toMatchObject({ differences: [], total: { carriedForward: '0.00' } })
     },
   )
 

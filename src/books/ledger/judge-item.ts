@@ -14,8 +14,10 @@ export type ItemRow = {
   at: Date
   acquirer: string | null
   status: 'SUCCESS' | 'PENDING' | 'FAILED'
-  /** True if the amount is negative. */
+  /** True for a line that settles no payment: the amount is negative, or returns the deduction of a dispute. */
   isDeduction: boolean
+  /** Whether a stored dispute explains a line of a dispute; null for other lines. */
+  isDisputed: boolean | null
   gross: Paise
   fee: Paise | null
   tax: Paise | null
@@ -72,9 +74,10 @@ export type Judging = MatchedDeductions &
 /**
  * Returns the discrepancies of one item. A settlement line that is equal and opposite to an earlier discrepancy clears
  * that discrepancy. A line dated more than a day before the payment cannot settle the payment, and is judged as a line
- * without a payment.
+ * without a payment. A line of a stored dispute is expected.
  */
-export function judgeItem(item: Item, judging: Judging): Finding[] {
+export function judgeItem(whole: Item, judging: Judging): Finding[] {
+  const item = { ...whole, rows: whole.rows.filter(({ isDisputed }) => isDisputed !== true) }
   const { payment, rows } = item
   if (payment === undefined) return judgeRows(item, judging)
   const isEarly = ({ at }: ItemRow) => at.getTime() < payment.at.getTime() - SETTLED_BEFORE_MS
@@ -221,7 +224,7 @@ const isPartOfSum = ({ payment, exception }: Item, row: ItemRow, { bankDayFrom, 
  */
 function judgeDeduction(
   { payment, rows, ...item }: Item,
-  { day, utr: settlementUtr, gross }: ItemRow,
+  { day, utr: settlementUtr, gross, isDisputed }: ItemRow,
   { refundsOf }: Judging,
 ): Finding | undefined {
   const refunds = refundsOf.get(settlementUtr) ?? []
@@ -237,6 +240,11 @@ function judgeDeduction(
       ? undefined
       : { ...about, paid: -amount, cause: `the amount differs from that of refund ${ids}` }
   }
+  if (isDisputed !== null)
+    return {
+      ...about,
+      cause: `the bank ${gross < 0 ? 'deducted' : 'returned'} it for a dispute that is not stored: run ops disputes add`,
+    }
   const cause =
     about.orderId === null
       ? `the bank deducted it, and ${item.matching ? formatMatching(item.matching) : 'no order of this merchant has its UTR'}`
@@ -315,7 +323,7 @@ function formatReported(exception: ItemException | undefined): string {
  */
 function formatRows(rows: readonly ItemRow[]): string {
   const verb = (row: ItemRow) => {
-    if (row.isDeduction) return 'reversed'
+    if (row.gross < 0) return 'reversed'
     return row === rows.find(({ isDeduction }) => !isDeduction) ? 'settled' : 'paid again'
   }
   return rows

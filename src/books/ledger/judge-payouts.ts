@@ -27,6 +27,8 @@ export type SettledOn = {
   fee: Paise
   tax: Paise
   net: Paise
+  /** Sum that lines of disputes have deducted; negative if it was returned. */
+  disputed: Paise
   paidOut: number
   unnamedRows: number
   unnamed: Paise

@@ -1,7 +1,7 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import type { Finding } from '../ledger/discrepancies.ts'
-import type { Facts, MoneyException, ReversedLine } from '../ledger/facts.ts'
+import type { DisputedAmount, Facts, MoneyException, ReversedLine } from '../ledger/facts.ts'
 import {
   type DifferingPayout,
   differingPayouts,
@@ -17,7 +17,7 @@ import {
  * refunds whose amounts explain the discrepancy.
  */
 export function compareSums(
-  { mid, days: { from, to }, today, bankDays, exceptions, reversed, namedSince }: Facts,
+  { mid, days: { from, to }, today, bankDays, exceptions, disputes, reversed, namedSince }: Facts,
   payouts: readonly JudgedPayout[],
 ): Finding[] {
   const { bankDayFrom, nextBankDay } = bankDays
@@ -38,7 +38,8 @@ export function compareSums(
   const discrepancies = differing.map((payout): Finding => {
     const { acquirer, day, paid, settled, refunds } = payout
     const ofDays = exceptions.filter((one) => nextBankDay(one.day) === day)
-    const likely = formatLikely(ofDays, refunds, settled - paid)
+    const earlier = disputes.filter((one) => one.day <= day && one.day >= addDays(day, -DISPUTED_DAYS))
+    const likely = formatLikely(ofDays, refunds, settled - paid) || formatDispute(earlier, settled - paid)
     const cause = `${causeOf(payout, bankDays)}${likely}`
     return {
       ...none,
@@ -56,6 +57,20 @@ export function compareSums(
     return { ...none, day, settlementUtr: utr, paid: gross, settled: null, kind: 'reversal', cause }
   })
   return [...discrepancies, ...returned]
+}
+
+/** Days after its opening in which a dispute may explain a payout. */
+const DISPUTED_DAYS = 200
+
+/** Formats the only dispute with the amount of the difference, which a total may deduct or, if it was won, return. */
+function formatDispute(disputes: readonly DisputedAmount[], difference: Paise): string {
+  const fitting = disputes.filter(
+    ({ status, amount }) => (status === 'won' ? Math.abs(difference) : -difference) === amount,
+  )
+  const [one] = fitting
+  if (one === undefined || fitting.length > 1) return ''
+  const { disputeId, amount, status } = one
+  return `; likely dispute ${disputeId} (of ${toDecimalText(amount)}, ${status}): resolve it --as chargeback`
 }
 
 function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { previousBankDay }: BankDays): string {

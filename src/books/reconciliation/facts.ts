@@ -3,7 +3,7 @@ import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
 import { daysOfPayouts, type SettledOn, undecidedPayouts } from '../ledger/judge-payouts.ts'
 import { payoutFacts } from './judge.ts'
-import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
+import { IS_DISPUTED, type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 import { readForms } from './payout-forms.ts'
 
 /**
@@ -129,10 +129,10 @@ const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, '
 const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
   select acquirer, day, count(*) as settled_count, count(*) filter (where not is_deduction) as paid_out,
          sum(gross_paise)::bigint as gross, coalesce(sum(fee_paise), 0)::bigint as fee, coalesce(sum(tax_paise), 0)::bigint as tax,
-         sum(net_paise)::bigint as net, count(*) filter (where is_unnamed) as unnamed_rows,
+         sum(net_paise)::bigint as net, coalesce(-sum(gross_paise) filter (where is_disputed), 0)::bigint as disputed, count(*) filter (where is_unnamed) as unnamed_rows,
          coalesce(sum(gross_paise) filter (where is_unnamed), 0)::bigint as unnamed
     from (select acquirer, day, is_deduction, gross_paise, fee_paise, tax_paise, net_paise,
-                 not is_deduction and ${NAMES_NOTHING} as is_unnamed
+                 not is_deduction and ${NAMES_NOTHING} as is_unnamed, ${IS_DISPUTED} as is_disputed
             from settlement_lines line
            where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
              and (recorded_at <= :known) is true and replaced_at > :known) each

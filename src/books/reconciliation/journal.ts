@@ -33,15 +33,18 @@ export type Charges = 'supplier' | 'split'
 type Letter = 'R' | 'P' | 'F' | 'D' | 'X'
 
 export const RECEIPTS = 'UPI receipts'
+const DISPUTES = 'UPI disputes'
 
-/** The vouchers of each kind of movement, and the ledger opposite the acquirer's clearing ledger. */
-const VOUCHERS: Record<MovementKind, { letter: Letter; ledger: string; name?: string }> = {
+/** The vouchers of each kind of movement, and the ledger opposite the acquirer's clearing ledger, or opposite `from`. */
+const VOUCHERS: Record<MovementKind, { letter: Letter; ledger: string; name?: string; from?: string }> = {
   payment: { letter: 'R', ledger: RECEIPTS, name: 'receipts' },
   refund: { letter: 'F', ledger: 'UPI refunds', name: 'refunds' },
   'refund returned': { letter: 'F', ledger: 'UPI refunds', name: 'refunds' },
   'duplicate payment': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
   'duplicate refund': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
   'duplicate refund returned': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
+  dispute: { letter: 'D', ledger: DISPUTES },
+  'lost dispute': { letter: 'D', ledger: 'Chargebacks', from: DISPUTES },
   payout: { letter: 'P', ledger: 'Bank' },
   fee: { letter: 'P', ledger: '<account> fees' },
   tax: { letter: 'P', ledger: '<account> input GST' },
@@ -93,12 +96,12 @@ type Voucher = Omit<JournalLine, 'voucherId' | 'ledger' | 'debit' | 'credit'> & 
 function vouchersOf(mid: string | null, postings: readonly Posting[], charges: Charges): Iterable<Voucher> {
   const vouchers = new Map<string, Voucher>()
   for (const { day: date, originalDay = null, kind, account, amount, reference: name } of postings) {
-    const { letter, ledger, ...daily } = VOUCHERS[kind]
+    const { letter, ledger, from = CLEARING, ...daily } = VOUCHERS[kind]
     const single = letter === 'D' ? `${kind} ${name}` : name
     const reference = daily.name === undefined ? single : `${daily.name} ${originalDay ?? date}`
     const key = `${date} ${originalDay} ${letter} ${account} ${reference}`
     const voucher = vouchers.get(key) ?? { date, reference, originalDay, mid, account, letter, sums: new Map() }
-    post(voucher, CLEARING, amount)
+    post(voucher, from, amount)
     post(voucher, charges === 'supplier' && ledger.startsWith('<account>') ? CHARGES : ledger, -amount)
     vouchers.set(key, voucher)
   }

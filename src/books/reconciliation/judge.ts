@@ -139,8 +139,8 @@ function sumUp(
     if (isWithin(days, day)) sumsAt(byDay, day).awaited -= amount
     if (returnedOn !== null && isWithin(days, returnedOn)) sumsAt(byDay, returnedOn).awaited += amount
   }
-  for (const { day, settledCount, gross, fee, tax, net } of settled) {
-    if (isWithin(days, day)) addSums(sumsAt(byDay, day), { ...noSums(), settledCount, gross, fee, tax, net })
+  for (const { day, settledCount, gross, fee, tax, net, disputed } of settled) {
+    if (isWithin(days, day)) addSums(sumsAt(byDay, day), { ...noSums(), settledCount, gross, fee, tax, net, disputed })
   }
   for (const { day, amount, returnedOn } of facts.refunds) {
     if (isWithin(days, day)) sumsAt(byDay, day).refunded += amount

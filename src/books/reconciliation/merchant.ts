@@ -1,7 +1,7 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
 import { formsOf, unpadded } from '../../platform/fields.ts'
 import type { BankDays } from '../ledger/bank-days.ts'
-import type { FailedPayment, MerchantFacts, MoneyException } from '../ledger/facts.ts'
+import type { DisputedAmount, FailedPayment, MerchantFacts, MoneyException } from '../ledger/facts.ts'
 import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
 import type { NamedSince } from '../ledger/judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
@@ -30,6 +30,7 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
     ...{ namedSince: namedSinceOf(named, bankDays), accounts: [null, ...named.map(({ account }) => account)] },
     ...{ mid, refunds, exceptions, matched: matchDeductions(refunds, deductions, bankDays), unknownOrders: own },
     failed: orderIds.length === 0 ? [] : await FAILED(client, { mid, known, orderIds }),
+    disputes: await DISPUTES(client, { mid, known }),
   }
 }
 
@@ -99,9 +100,13 @@ const PAYMENTS = plannedQuery<Payment, Known & { utrs: readonly string[] }>(`
     from payments
    where mid = :mid and utr = any (:utrs) and received_at <= :known`)
 
+/** SQL for a settlement line `line`: whether a stored dispute explains a line of a dispute; null for other lines. */
+export const IS_DISPUTED = `case when event in ('dispute', 'dispute reversal') then exists (
+           select from disputes d where d.mid = :mid and d.utr = line.item and d.recorded_at <= :known) end`
+
 const LINES = plannedQuery<ItemRow & { item: string }, Known & { utrs: readonly string[] }>(`
   select item, utr, day, at, acquirer, status, is_deduction, gross_paise as gross, fee_paise as fee, tax_paise as tax,
-         names_payment, import_id,
+         names_payment, import_id, ${IS_DISPUTED} as is_disputed,
          status = 'FAILED' and exists (
            select from settlement_versions v
             where v.mid = :mid and v.utr = line.utr and v.status = 'SUCCESS' and not v.undone and v.replaced_at <= :known
@@ -165,6 +170,17 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
            where line.mid = :mid and line.item = p.utr and status = 'SUCCESS' and not is_deduction
              and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
              and (recorded_at <= :known) is true and replaced_at > :known) is null`)
+
+/** Disputes with their state as known. */
+const DISPUTES = query<DisputedAmount, Known>(`
+  select dispute_id, (opened_at at time zone interval '330 minutes')::date as day, amount_paise as amount,
+         coalesce((select status
+                     from dispute_states t
+                    where t.mid = :mid and t.acquirer = d.acquirer and t.dispute_id = d.dispute_id and t.recorded_at <= :known
+                      and t.status not in ('open', 'under review')), 'open') as status
+    from disputes d
+   where mid = :mid and recorded_at <= :known and amount_paise is not null
+   order by opened_at, dispute_id`)
 
 /** Returns the first bank day of each acquirer with a settlement line. */
 export function namedSinceOf(named: readonly NamedAccount[], { bankDayFrom }: BankDays): NamedSince {
@@ -236,12 +252,12 @@ export const lineOfAccount = (account: string, condition: string, order: 'asc' |
   return `${select(`line.account = ${account}`)} union all ${select(`${account} is null and line.account is null`)}`
 }
 
-/** Settlement lines with a negative amount. */
+/** Settlement lines with a negative amount, unless their file states that they deduct no refund. */
 const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`
   select utr, item, day, gross_paise as gross, array[upper(utr), upper(reference)] as "references",
          not ${NAMES_NOTHING} as is_named
     from settlement_lines line
-   where mid = :mid and status = 'SUCCESS' and is_deduction and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and status = 'SUCCESS' and net_paise < 0 and coalesce(event = 'refund', true) and (recorded_at <= :known) is true and replaced_at > :known
    order by at, utr`)
 
 const REFUNDS = query<SuccessfulRefund, Known>(`

@@ -14,6 +14,10 @@ export type MovementKind =
   | 'refund'
   /** A refund that the bank returned. */
   | 'refund returned'
+  /** The other side of a line that deducts or returns a disputed amount. */
+  | 'dispute'
+  /** The amount of a dispute that was lost. It moves between two ledgers of the merchant, and leaves the debt unchanged. */
+  | 'lost dispute'
   /** Second payment for an order that was already paid. */
   | 'duplicate payment'
   | 'duplicate refund'
@@ -133,11 +137,11 @@ const movements = (also: string) => `
                 when l.kind in ('refund', 'refund returned') and exists (
                   select from payments p where p.mid = :mid and p.utr = l.item and p.kind = 'second') then 'duplicate ' || l.kind
                 else l.kind end as kind,
-           l.account, l.order_id, i.merchant_order_id, case when l.kind in ('refund', 'refund returned') then l.name else l.item end as reference,
+           l.account, l.order_id, i.merchant_order_id, case when l.kind in ('refund', 'refund returned', 'dispute') then l.name else l.item end as reference,
            l.amount_paise as amount
       from ledger l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
-     where l.mid = :mid and l.kind in ('payment', 'second', 'refund', 'refund returned') and l.at >= :begin and l.at < :end
+     where l.mid = :mid and l.kind in ('payment', 'second', 'refund', 'refund returned', 'dispute') and l.at >= :begin and l.at < :end
        and (l.recorded_at <= :known) is true and l.replaced_at > :known ${also}
      union all
     select t.day, 4, null, p.kind, t.account, null, null, t.reference, -p.amount
@@ -146,6 +150,12 @@ const movements = (also: string) => `
        values ('payout', t.net), ('fee', t.fee), ('tax', t.tax),
               ('adjustment', -t.adjustments), ('unknown order', -t.unknown_orders)) p (kind, amount)
      where p.amount <> 0
+     union all
+    select l.day, 4, l.at, 'lost dispute', l.account, l.order_id, i.merchant_order_id, l.name, l.amount_paise
+      from lost_disputes l
+      left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
+     where l.mid = :mid and l.day between :from::date and :to::date
+       and (l.recorded_at <= :known) is true and l.replaced_at > :known ${also}
      union all
     select r.day, 5, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.account, r.order_id, i.merchant_order_id, r.difference_id,
            r.amount_paise

@@ -176,7 +176,7 @@ const RECENT = query<Recent, Moments>(`
            l.day, l.order_id, l.acquirer, l.amount_paise, l.kind in ('payment', 'second') as is_payment,
            l.kind in ('settlement', 'deduction') as is_line, l.kind in ('refund', 'refund returned') as is_refund,
            l.kind <> 'resolution'
-           and l.at >= case when l.kind in ('settlement', 'deduction') then :linesBegin::timestamptz else :begin end as is_unjudged
+           and l.at >= case when l.kind in ('settlement', 'deduction', 'dispute') then :linesBegin::timestamptz else :begin end as is_unjudged
       from recent
       join ledger l using (item)
       left join deducted d on l.kind in ('refund', 'refund returned') and d.refund_id = l.name

@@ -36,7 +36,9 @@ export function statementOf(
     let balance = [...opening.values()].reduce(addPaise, 0)
     const nothing = { account: null, originalDay: null, orderId: null, merchantOrderId: null, reference: '', amount: 0 }
     const first = { ...nothing, day: days.from, kind: 'opening' as const, balance }
-    const lines = (await postingsOf(mid, periods)).map((posting) => {
+    const postings = await postingsOf(mid, periods)
+    const lines = postings.flatMap((posting) => {
+      if (posting.kind === 'lost dispute') return []
       const { account, amount, originalDay = null } = posting
       closing.set(account, addPaise(closing.get(account) ?? 0, amount))
       balance = addPaise(balance, amount)

@@ -20,6 +20,8 @@ export const AMOUNTS = [
   'net',
   /** Amount refunded to customers, less refunds that the bank returned. */
   'refunded',
+  /** Amount deducted for disputes, less amounts that the bank returned. */
+  'disputed',
   /** Change of the bank's debt through resolved discrepancies; negative if the debt decreases. */
   'resolved',
   /** The part of `resolved` that increases the bank's debt. */
@@ -34,8 +36,8 @@ export const AMOUNTS = [
 export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], Paise>
 
 /**
- * The bank's debt to the merchant before and after these days: `brought + paid + duplicates - gross - refunded +
- * resolved = carried`.
+ * The bank's debt to the merchant before and after these days: `brought + paid + duplicates - gross - refunded -
+ * disputed + resolved = carried`.
  */
 export type Balance = { brought: Paise; carried: Paise }
 
@@ -49,8 +51,8 @@ export const noSums = (): Sums => ({
 /** Returns totals that start at the balance brought forward. */
 export const totalsFrom = (brought: Paise): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
 
-export const carriedBy = (brought: Paise, { paid, duplicates, gross, refunded, resolved }: Sums): Paise =>
-  [brought, paid, duplicates, -gross, -refunded, resolved].reduce(addPaise)
+export const carriedBy = (brought: Paise, { paid, duplicates, gross, refunded, disputed, resolved }: Sums): Paise =>
+  [brought, paid, duplicates, -gross, -refunded, -disputed, resolved].reduce(addPaise)
 
 /** Adds the change of the bank's debt through a resolution; negative if the debt decreases. */
 export function addResolved(sums: Sums, paise: Paise): void {
@@ -87,6 +89,7 @@ export const formatSums = (sums: Sums & Balance & { openExceptions?: number }) =
   tax: toDecimalText(sums.tax),
   net: toDecimalText(sums.net),
   refunded: toDecimalText(sums.refunded),
+  disputed: toDecimalText(sums.disputed),
   resolved: toDecimalText(sums.resolved),
   resolvedPlus: toDecimalText(sums.resolvedPlus),
   resolvedMinus: toDecimalText(sums.resolved - sums.resolvedPlus),

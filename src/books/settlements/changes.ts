@@ -30,12 +30,12 @@ export async function storeChanges(
 
 /** The fields that a later file may change. Dates are `YYYY-MM-DD`. Null means that no file has stated a value yet. */
 type Changeable = { status: SettlementStatus } & Record<'fee' | 'tax', Paise | null> &
-  Record<'payment_utr' | 'account' | 'paid_account' | 'value_date', string | null>
+  Record<'payment_utr' | 'account' | 'paid_account' | 'event' | 'value_date', string | null>
 
 /**
  * Fields that a later import may fill if earlier imports left these fields empty. A stored value is never overwritten.
  */
-const ADDED = ['fee', 'tax', 'payment_utr', 'account', 'value_date'] as const
+const ADDED = ['fee', 'tax', 'payment_utr', 'account', 'event', 'value_date'] as const
 
 type Difference = {
   line: number
@@ -67,7 +67,7 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
   )
   const changeable = (of: string, account: string, paidAccount: string) =>
     `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise, 'payment_utr', ${of}.payment_utr,
-                       'account', ${account}, 'paid_account', ${paidAccount}, 'value_date', ${of}.value_date)`
+                       'event', ${of}.event, 'account', ${account}, 'paid_account', ${paidAccount}, 'value_date', ${of}.value_date)`
   const { rows } = await client.query<Difference>(
     `select i.line, i.mid, i.utr, ${changeable('i', '$2::text', 'a.account')} as said,
             ${changeable('s', 's.account', 's.paid_account')} as stored, s.import_id as "storedBy",
@@ -88,6 +88,7 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
          or i.fee_paise is not null and s.fee_paise is distinct from i.fee_paise
          or i.tax_paise is not null and s.tax_paise is distinct from i.tax_paise
          or i.payment_utr is not null and s.payment_utr is distinct from i.payment_utr
+         or i.event is not null and s.event is distinct from i.event
          or i.value_date is not null and s.value_date is distinct from i.value_date
          or $2 is not null and s.account is distinct from $2
       order by i.line`,
@@ -175,7 +176,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
        select *
          from json_to_recordset($3)
               as c (mid text, utr text, status text, fee bigint, tax bigint, payment_utr text, account text,
-                    paid_account text, value_date date)
+                    event text, paid_account text, value_date date)
      ), before as (
        ${intoVersions({ undone: false })}
          from changed c
@@ -184,7 +185,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
      )
      update settlements s
         set status = c.status, fee_paise = c.fee, tax_paise = c.tax, payment_utr = c.payment_utr, account = c.account,
-            paid_account = c.paid_account, value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
+            paid_account = c.paid_account, event = c.event, value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
        from changed c
       where s.mid = c.mid and s.utr = c.utr`,
     [importId, now, JSON.stringify(changed)],

@@ -66,12 +66,22 @@ const COLUMNS: Readonly<Record<string, Column>> = {
     written: 'day',
   },
   order_id: { read: matching(IDENTIFIER), rule: IDENTIFIER_RULE, optional: true },
+  event: { read: readEvent, rule: 'must be text', optional: true },
   acquirer_payment_id: {
     read: matching(/^(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,64}$/),
     rule: 'must be 1 to 64 letters, digits, _ or -',
     optional: true,
   },
 }
+
+/** Returns the event of a line in the words of any acquirer, such as `CHARGEBACK_REVERSE`. An unknown word is `other`. */
+function readEvent(field: string): string {
+  const isReversal = /revers/i.test(field)
+  if (/dispute|chargeback|retrieval|arbitration/i.test(field)) return isReversal ? 'dispute reversal' : 'dispute'
+  if (isReversal) return 'other'
+  return /refund/i.test(field) ? 'refund' : /payment|sale|capture/i.test(field) ? 'payment' : 'other'
+}
+
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
 export const SETTLEMENT_COLUMNS = NAMES

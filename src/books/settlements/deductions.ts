@@ -3,6 +3,9 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { UNPADDED } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 
+/** SQL condition: the row of `incoming` deducts money, or returns the deduction of a dispute. */
+export const IS_DEDUCTION = `(amount_paise < 0 or event is not distinct from 'dispute reversal')`
+
 /**
  * Rows with a negative amount, by which the bank deducts money from a payout. A row may repeat its payment's UTR, which
  * already identifies the settlement of the payment. The import stores this row under the same UTR followed by `R1`,
@@ -19,13 +22,13 @@ export async function prepareDeductions(client: Queryable): Promise<void> {
 }
 
 /**
- * Moves negative rows from `incoming` to `deductions`. Returns the number of negative rows, and the sum of all rows in
- * the batch in paise, exact up to 2^53.
+ * Moves deductions from `incoming` to `deductions`. Returns the number of deductions, and the sum of all rows in the batch
+ * in paise, exact up to 2^53.
  */
 export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: Paise }> {
   const { rows } = await client.query<{ deductions: number; amount: Paise }>(
     `with moved as (
-       delete from incoming where amount_paise < 0 returning *
+       delete from incoming where ${IS_DEDUCTION} returning *
      ), stored as (
        insert into deductions select * from moved
      )

@@ -119,6 +119,7 @@ async function prepare(client: Queryable): Promise<void> {
       value_date date,
       order_id text,
       acquirer_payment_id text,
+      event text,
       -- The payment_utr in the file, before the stored UTR of a known payment replaced it.
       given_payment_utr text collate "C"
     ) on commit drop`)
@@ -195,9 +196,9 @@ async function insertNew(client: Queryable, { importId, now, account }: Running)
     `with inserted as (
        insert into settlements
          (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, fee_paise, tax_paise, payment_utr,
-          value_date, account, paid_account, import_id, recorded_at)
+          value_date, account, paid_account, event, import_id, recorded_at)
        select i.mid, i.utr, i.amount_paise, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
-              i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, $3, a.account, $2, $1
+              i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, $3, a.account, i.event, $2, $1
          from incoming i
          left join paid_accounts a using (line)
         where exists (select from merchants m where m.mid = i.mid)

@@ -60,7 +60,7 @@ export async function lockForImport(client: Queryable, table: 'settlements' | 's
 }
 
 const VERSION =
-  'mid utr amount_paise bank_reference_number status initiated_at created_at fee_paise tax_paise payment_utr account paid_account value_date import_id recorded_at'.split(
+  'mid utr amount_paise bank_reference_number status initiated_at created_at fee_paise tax_paise payment_utr account paid_account event value_date import_id recorded_at'.split(
     ' ',
   )
 
@@ -150,7 +150,7 @@ export async function undoImport(
   const restored = await client.query(
     `update settlements s
         set status = v.status, fee_paise = v.fee_paise, tax_paise = v.tax_paise, payment_utr = v.payment_utr, account = v.account,
-            paid_account = v.paid_account, value_date = v.value_date, import_id = v.import_id, recorded_at = greatest(s.recorded_at, $2)
+            paid_account = v.paid_account, event = v.event, value_date = v.value_date, import_id = v.import_id, recorded_at = greatest(s.recorded_at, $2)
        from settlement_versions v
       where v.replaced_by_import_id = $1 and not v.undone and s.mid = v.mid and s.utr = v.utr`,
     [importId, now],

@@ -66,7 +66,7 @@ export type SettledEvent = {
 }
 
 /** A settlement line with the acquirer's unchecked texts, which the import validates. `fee` and `tax` are in paise. */
-type SettledLine = {
+export type SettledLine = {
   orderId: string | undefined
   /** Undefined for a payment's own line, which uses the payment's UTR. */
   utr?: string | undefined
@@ -75,6 +75,7 @@ type SettledLine = {
    * the UTR with `utr`.
    */
   earlierUtr?: string | undefined
+  event: 'payment' | 'refund' | 'dispute' | 'dispute reversal' | 'other'
   /** The payment on this line: the acquirer's payment id and the bank reference. */
   payment: { id: string | undefined; utr: string | undefined }
   fee: number | undefined

@@ -187,7 +187,7 @@ const IS_EMPTY = 'has no payments and no imports'
 
 function figuresTable(figures: ClosedMonth['figures']) {
   const columns =
-    'merchant, broughtForward, paid, duplicates, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
+    'merchant, broughtForward, paid, duplicates, settled, refunded, disputed, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
   const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => {
     return { ...figuresInRupees(sums), openExceptions, merchant: mid === ALL ? 'all' : mid }
   })

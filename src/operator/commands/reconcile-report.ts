@@ -100,10 +100,12 @@ export const indented = (text: string) => `  ${toOneLine(groupRupees(text))}`
 
 /**
  * Returns the figures of days in two tables, because one table would be wider than a terminal. For each day, brought
- * forward + paid + duplicates - refunded - settled + both resolved = carried forward.
+ * forward + paid + duplicates - refunded - disputed - settled + both resolved = carried forward.
  */
 const sidesOf = (days: readonly FiguresOfDay[], of = ''): TableData[] => [
-  table('day, broughtForward, payments, paid, duplicates, refunded, awaited', days, { title: `Customers paid${of}` }),
+  table('day, broughtForward, payments, paid, duplicates, refunded, disputed, awaited', days, {
+    title: `Customers paid${of}`,
+  }),
   table('day, settlements, settled, fee, tax, net, resolvedPlus, resolvedMinus, carriedForward, differences', days, {
     title: `Acquirer settled${of}`,
   }),
@@ -211,7 +213,7 @@ function endText({ total, errors, newestImport }: End, { from, to }: Days): stri
  */
 const CSV_COLUMNS =
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, ₹paid, ' +
-  'duplicates, settlements, ₹settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
+  'duplicates, settlements, ₹settled, fee, tax, net, refunded, disputed, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
   'awaited, differences, openExceptions, ₹owed, cause'
 
 function* rowsOf({ mid, changed, total, ...book }: MerchantBook, day: string) {

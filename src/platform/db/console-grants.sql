@@ -4,7 +4,7 @@
 revoke all on all tables in schema public from upi_console;
 
 grant select on schema_migrations, merchants, partners, partner_merchants, merchant_fees, bank_holiday_changes, bank_holidays,
-  file_layouts, current_refunds, returned_amounts, settlement_lines, account_lines, ledger, money_exceptions to upi_console;
+  file_layouts, current_refunds, returned_amounts, settlement_lines, account_lines, ledger, lost_disputes, money_exceptions to upi_console;
 -- The console shows when keys expire, but never the hash of a secret.
 grant select (public_key, mid, pid, label, rights, expires_on, created_at, revoked_at) on access_keys to upi_console;
 grant select on key_uses to upi_console;
@@ -40,7 +40,7 @@ grant select, insert, update (attempts, due_at, delivered_at) on webhook_deliver
 grant select, update (final_at) on webhook_expiries to upi_console;
 
 -- Imports, and their undo. The right to delete, and on statement_imports the right to update the table, allow their locks.
-grant select, insert, update (status, fee_paise, tax_paise, payment_utr, account, paid_account, value_date, import_id,
+grant select, insert, update (status, fee_paise, tax_paise, payment_utr, account, paid_account, event, value_date, import_id,
   recorded_at), delete
   on settlements to upi_console;
 grant select, insert on settlement_versions, settlement_import_bases, payout_rests to upi_console;

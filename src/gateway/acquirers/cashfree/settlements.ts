@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { text, UTR } from '../../../platform/fields.ts'
 import { toPaise } from '../../../platform/money.ts'
-import type { ReadSettled, SettledEvent } from '../acquirer.ts'
+import type { ReadSettled, SettledEvent, SettledLine } from '../acquirer.ts'
 import { type JsonResponse, notBelieved, shortText } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
 import type { CashfreeRequest } from './http.ts'
@@ -132,12 +132,20 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const line = {
     orderId: details.order_details?.order_id,
     ...(type !== 'PAYMENT' && name),
+    event: eventOf(type),
     payment: { id, utr: reference },
     ...chargesOf(event, isDeduction),
     initiatedAt: payout?.settlement_initiated_on,
     createdAt: payout?.settlement_date,
   }
   return { kind, amount, payoutUtr, paidOutAt, line }
+}
+
+function eventOf(type: string): SettledLine['event'] {
+  if (type === 'PAYMENT') return 'payment'
+  if (type === 'REFUND') return 'refund'
+  if (DEDUCTIONS.includes(type)) return 'dispute'
+  return type.startsWith('REFUND') ? 'other' : 'dispute reversal'
 }
 
 /**
