@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
 import { beforeAll, expect, it } from 'vitest'
+import type { DisputeStatus } from '../../src/gateway/disputes/dispute.ts'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -202,11 +204,15 @@ it("every reconcile list shows the merchant's own order_id", async () => {
   expect((await opsOn('2026-11-02', '--payout', 'BANK2')).stdout).toMatch(/orderId +merchantOrderId +utr/)
 })
 
-/** Returns the lines of the guide's tables of vouchers, as `date reference original day ledger debit credit`. */
-async function vouchersInGuide(): Promise<string[]> {
+/** Returns the lines of a section's tables of vouchers, as `date reference original day ledger debit credit`. */
+async function vouchersInGuide(section: string): Promise<string[]> {
   const guide = await readFile('src/docs/guides/operator/accounting.md', 'utf8')
+  const [text = ''] = guide
+    .split(`\n## ${section}\n`)
+    .slice(1)
+    .map((rest) => rest.split('\n## ')[0])
   let first: string[] = []
-  return guide.split('\n').flatMap((line) => {
+  return text.split('\n').flatMap((line) => {
     const cells = line
       .split('|')
       .slice(1, -1)
@@ -246,14 +252,44 @@ it('the month of the accountant’s guide is what the journal posts', async () =
   expect(accounts).toEqual([{ mid: merchant, account: 'setu:acme', carriedForward: '300.00' }])
   await pay('G5', '2026-10-20', 100, 'setu:acme', at('2026-11-10'))
   const posted: string[] = []
-  for (const month of ['2026-10', '2026-11']) {
-    const { postings } = await guideOps.jsonOn('2026-11-20', 'journal', '--month', month)
-    for (const { date, voucherId, reference, originalDay, ledger, debit, credit } of postings) {
-      const kind = /^[A-Z]+/.exec(voucherId)?.[0]
-      posted.push([date, `${kind} ${reference}`, originalDay ?? '', ledger, debit, credit].join(' | '))
-    }
-  }
-  const inGuide = await vouchersInGuide()
+  for (const month of ['2026-10', '2026-11'])
+    posted.push(...asInGuide(await guideOps.jsonOn('2026-11-20', 'journal', '--month', month)))
+  const inGuide = await vouchersInGuide('A month in figures')
   expect(inGuide.length).toBeGreaterThan(15)
   expect(posted).toEqual(inGuide)
+})
+
+const asInGuide = ({ postings }: { postings: Record<string, string>[] }) =>
+  postings.map(({ date, voucherId = '', reference, originalDay, ledger, debit, credit }) => {
+    const kind = /^[A-Z]+/.exec(voucherId)?.[0]
+    return [date, `${kind} ${reference}`, originalDay ?? '', ledger, debit, credit].join(' | ')
+  })
+
+it('the disputes of the accountant’s guide are what the journal posts', async () => {
+  const { url: guideUrl, db: guideDb } = await createTestDatabase()
+  const { mid: merchant } = await newMerchant(guideDb)
+  const guideOps = opsAtNoon(() => guideUrl, ['reconcile'])
+  const disputes = createDisputes(guideDb)
+  const reportOn = (day: string, id: string, orderId: string, status: DisputeStatus) =>
+    disputes.record('cashfree', { id, orderId, status }, { source: 'notification', now: () => at(day) })
+  const settle = (row: Partial<Row> & { utr: string; day: string; amount: number }) =>
+    importRows(guideDb, [{ mid: merchant, ...row }], at(row.day, '20:00:00'), 'cashfree')
+  const paid = { mid: merchant, paidAt: at('2026-12-01'), acquirer: 'cashfree' }
+  const first = await storePaidOrder(guideDb, { ...paid, utr: 'G1', rupees: 500 })
+  const second = await storePaidOrder(guideDb, { ...paid, utr: 'G2', rupees: 200 })
+  await settle({ utr: 'G1', day: '2026-12-02', amount: 500_00, reference: 'BRN3001' })
+  await settle({ utr: 'G2', day: '2026-12-02', amount: 200_00, reference: 'BRN3001' })
+  await reportOn('2026-12-04', 'DISPUTE1', first, 'open')
+  await reportOn('2026-12-05', 'DISPUTE2', second, 'open')
+  const deducted = { day: '2026-12-07', event: 'CHARGEBACK', reference: 'BRN3002' }
+  await settle({ utr: 'E4711', amount: -500_00, paymentUtr: 'G1', ...deducted })
+  await settle({ utr: 'E4712', amount: -200_00, paymentUtr: 'G2', ...deducted })
+  await reportOn('2026-12-15', 'DISPUTE1', first, 'won')
+  for (const day of ['2026-12-16', '2026-12-17']) await reportOn(day, 'DISPUTE2', second, 'lost')
+  const returned = { day: '2026-12-18', event: 'CHARGEBACK_REVERSE', reference: 'BRN3003' }
+  await settle({ utr: 'E4713', amount: 500_00, paymentUtr: 'G1', ...returned })
+  const posted = await guideOps.jsonOn('2026-12-31', 'journal', '--month', '2026-12')
+  expect(asInGuide(posted)).toEqual(await vouchersInGuide('Disputes in figures'))
+  const [book] = (await guideOps.jsonOn('2026-12-31', '--month', '2026-12')).merchants
+  expect(book).toMatchObject({ differences: [], total: { carriedForward: '0.00', disputed: '200.00' } })
 })
