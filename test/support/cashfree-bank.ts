@@ -3,9 +3,11 @@ import type { BankResponse, NotificationFaults } from './bank-faults.ts'
 import { createRefundBook } from './bank-refunds.ts'
 import {
   asNumber,
+  type CashfreeDispute,
   type CashfreeOrder,
   type CashfreePayment,
   type CashfreeRefund,
+  disputeOf,
   inSomeForm,
   istTime,
   number,
@@ -31,6 +33,7 @@ export type CashfreeCall =
   | 'findRefund'
   | 'simulate'
   | 'recon'
+  | 'dispute'
 
 export type CashfreeRequest = BankRequest<CashfreeCall>
 
@@ -62,11 +65,13 @@ const ROUTES: [CashfreeCall, string, RegExp][] = [
   ['terminate', 'PATCH', /^\/pg\/orders\/([^/]+)$/],
   ['simulate', 'POST', /^\/pg\/simulate$/],
   ['recon', 'POST', /^\/pg\/settlement\/recon$/],
+  ['dispute', 'GET', /^\/pg\/disputes\/([^/]+)$/],
 ]
 
 export async function startFakeCashfree(options: FakeCashfreeOptions) {
   const { now, payee = 'cf.demomerchant@icici', attemptSeconds = 600 } = options
   const orders = new Map<string, CashfreeOrder>()
+  const disputes = new Map<string, CashfreeDispute>()
   const bank = await startFakeBank<CashfreeCall>(options, {
     routes: ROUTES,
     response: responseTo,
@@ -105,9 +110,14 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     /** Created orders by the service's orderId. */
     orders,
     refunds,
+    /** Disputes by their id. */
+    disputes,
     pay,
     sendBack,
     eventOf,
+    dispute,
+    changeDispute,
+    disputeEventOf,
     statusOf,
     /** Returns the response of the call of the same name for a body. */
     recon: undefined as ((body: unknown) => object) | undefined,
@@ -137,6 +147,12 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     if (call === 'simulate') return simulate(body as Simulation)
     if (call === 'recon') {
       return fake.recon ? responded(200, fake.recon(body)) : reject(404, 'recon_not_found', 'there is no such call')
+    }
+    if (call === 'dispute') {
+      const found = disputes.get(orderId)
+      if (!found) return reject(404, 'dispute_not_found', 'Dispute does not exist')
+      const { dispute, ...parts } = disputeOf(found)
+      return responded(200, { ...dispute, ...parts, preferred_evidence: [], dispute_evidence: [] })
     }
     const order = orders.get(orderId)
     if (!order) return reject(404, 'order_not_found', 'Order Reference Id does not exist')
@@ -306,6 +322,43 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       amount,
       note: 'Transaction was auto refunded',
     })
+  }
+
+  /** Opens a dispute of the successful payment `name`, or of the last one of the order `name`. Sends nothing. */
+  function dispute(name: string, changes: Partial<CashfreeDispute> = {}): CashfreeDispute {
+    const order = fake.find(name)
+    const paid = order?.payments.filter(({ status }) => status === 'success') ?? []
+    const payment = paid.find((one) => one.id === name) ?? paid.at(-1)
+    if (!order || !payment) throw new Error(`the order ${name} is not paid`)
+    const id = String(randomInt(10 ** 8, 10 ** 9))
+    const times = { createdAt: now(), updatedAt: now(), respondBy: new Date(now().getTime() + 3 * 86_400_000) }
+    const opened = {
+      id,
+      type: 'CHARGEBACK',
+      state: 'CREATED',
+      amount: payment.amount,
+      order,
+      payment,
+      ...times,
+    } as const
+    disputes.set(changes.id ?? id, { ...opened, ...changes })
+    return disputes.get(changes.id ?? id) as CashfreeDispute
+  }
+
+  /** Changes a dispute at the current time, and returns its notification, which the caller may send. */
+  function changeDispute(id: string, changes: Partial<CashfreeDispute>): object {
+    const changed = { ...(disputes.get(id) as CashfreeDispute), updatedAt: now(), ...changes }
+    disputes.set(id, changed)
+    return disputeEventOf(changed)
+  }
+
+  /** Formats the notification of a dispute. */
+  function disputeEventOf(dispute: CashfreeDispute): object {
+    const types: Record<string, string> = { CREATED: 'DISPUTE_CREATED' }
+    const closed = dispute.state.startsWith('MERCHANT_') ? 'DISPUTE_CLOSED' : 'DISPUTE_UPDATED'
+    const { dispute: reported, ...parts } = disputeOf(dispute)
+    const data = { dispute: { ...reported, dispute_action_on: 'MERCHANT' }, ...parts }
+    return { data, event_time: istTime(now()), type: types[dispute.state] ?? closed }
   }
 
   function newRefund(orderId: string, paymentId: string) {

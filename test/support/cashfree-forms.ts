@@ -45,6 +45,21 @@ export type Sent = {
 
 export type CashfreeRefund = BookedRefund & { orderId: string; note: string }
 
+export type CashfreeDispute = {
+  id: string
+  type: 'DISPUTE' | 'CHARGEBACK' | 'RETRIEVAL' | 'PRE_ARBITRATION' | 'ARBITRATION'
+  /** The end of `dispute_status`, such as `CREATED` or `MERCHANT_WON`. */
+  state: string
+  /** In paise. */
+  amount: number
+  order: CashfreeOrder
+  payment: CashfreePayment
+  createdAt: Date
+  updatedAt: Date
+  respondBy: Date
+  resolvedAt?: Date
+}
+
 const PAYMENT_STATES = {
   begun: 'NOT_ATTEMPTED',
   pending: 'PENDING',
@@ -136,6 +151,41 @@ export function refundOf(refund: CashfreeRefund) {
     forex_conversion_handling_tax: null,
     forex_conversion_rate: null,
     charges_currency: 'INR',
+  }
+}
+
+/** A dispute as in a response, and the parts of its notification. */
+export function disputeOf(dispute: CashfreeDispute) {
+  const { order, payment } = dispute
+  // Older samples contain a number that a double cannot represent, newer ones text.
+  const id = Number(payment.id.at(-1)) % 2 ? payment.id : number(payment.id)
+  return {
+    dispute: {
+      dispute_id: dispute.id,
+      dispute_type: dispute.type,
+      reason_code: '1402',
+      reason_description: 'Duplicate Processing',
+      dispute_amount: asNumber(dispute.amount),
+      created_at: istTime(dispute.createdAt),
+      updated_at: istTime(dispute.updatedAt),
+      respond_by: istTime(dispute.respondBy),
+      resolved_at: dispute.resolvedAt ? istTime(dispute.resolvedAt) : null,
+      dispute_status: `${dispute.type}_${dispute.state}`,
+      cf_dispute_remarks: 'Dispute is created, please take action',
+    },
+    order_details: {
+      order_id: order.orderId,
+      order_currency: 'INR',
+      order_amount: asNumber(order.amount),
+      cf_payment_id: id,
+      payment_currency: 'INR',
+      payment_amount: asNumber(payment.amount),
+    },
+    customer_details: {
+      customer_name: 'Canaryname Rao',
+      customer_email: 'canarymail@example.in',
+      customer_phone: order.sent.customer_details.customer_phone,
+    },
   }
 }
 

@@ -75,6 +75,7 @@ const REQUESTS: RequestSchemas<CashfreeCall> = {
       }),
     }),
   },
+  dispute: { headers: asClient },
   recon: {
     headers: { ...asClient, ...json },
     body: object(['pagination', 'filters'], {

@@ -8,7 +8,7 @@ import { type BankOptions, type BankRequest, CUSTOMER_VPA, responded, startFakeB
  * A fake bank with the part of PhonePe's API v2 that the service uses, as PhonePe's published documents describe it.
  */
 
-export type PhonepeCall = 'logIn' | 'createOrder' | 'order' | 'refund' | 'findRefund'
+export type PhonepeCall = 'logIn' | 'createOrder' | 'order' | 'refund' | 'findRefund' | 'disputes'
 
 export type PhonepeRequest = BankRequest<PhonepeCall>
 
@@ -33,6 +33,16 @@ export type PhonepeOrder = {
   payments: PhonepePayment[]
 }
 
+/** PhonePe's pages name no other fields of a dispute. */
+export type PhonepeDispute = {
+  merchantId: string
+  disputeId: string
+  merchantOrderId: string
+  orderId: string
+  transactionId: string
+}
+export type PhonepeDisputeStatus = 'ACTION_REQUIRED' | 'UNDER_REVIEW' | 'WON' | 'LOST'
+
 export type PhonepeRefund = BookedRefund & { orderId: string }
 
 export type FakePhonepeOptions = BankOptions<PhonepeCall> & {
@@ -55,6 +65,7 @@ const ROUTES: [PhonepeCall, string, RegExp][] = [
   ['order', 'GET', /^\/pg\/payments\/v2\/order\/([^/]+)\/status\?details=true$/],
   ['refund', 'POST', /^\/pg\/payments\/v2\/refund$/],
   ['findRefund', 'GET', /^\/pg\/payments\/v2\/refund\/([^/]+)\/status$/],
+  ['disputes', 'GET', /^\/pg\/v1\/disputes\?(.*)$/],
 ]
 
 const STATES = { pending: 'PENDING', success: 'COMPLETED', failed: 'FAILED' }
@@ -63,6 +74,7 @@ const REFUND_STATES = { ...STATES, initiated: 'CONFIRMED', 'on hold': 'PENDING' 
 export async function startFakePhonepe(options: FakePhonepeOptions) {
   const { now } = options
   const orders = new Map<string, PhonepeOrder>()
+  const disputes: (PhonepeDispute & { status: PhonepeDisputeStatus; createdMs: number })[] = []
   const tokens = new Map<string, number>()
   const bank = await startFakeBank<PhonepeCall>(options, {
     routes: ROUTES,
@@ -93,6 +105,10 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     /** Created orders by the service's orderId. */
     orders,
     refunds,
+    /** Disputes in the order of their creation, with what PhonePe does not list. */
+    disputes,
+    dispute,
+    disputeEventOf,
     tokenSeconds: options.tokenSeconds ?? 624_600,
     pay,
     eventOf,
@@ -125,6 +141,8 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
           ? responded(200, orderOf(order))
           : reject(400, 'INVALID_MERCHANT_ORDER_ID', 'No entry found for the merchantOrderId')
       }
+      case 'disputes':
+        return listDisputes(new URLSearchParams(name))
       case 'refund':
         return refund(body as RefundSent)
       case 'findRefund': {
@@ -237,6 +255,41 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     const reported = orderOf({ ...order, payments: [payment] })
     const event = payment.status === 'failed' ? 'pg.transaction.failed' : 'pg.order.completed'
     return { event, payload: { merchantId: 'DEMOMERCHANTONLINE', merchantOrderId: order.orderId, ...reported } }
+  }
+
+  /** Opens a dispute of a paid order. Sends nothing. */
+  function dispute(orderId: string, status: PhonepeDisputeStatus = 'ACTION_REQUIRED') {
+    const order = orders.get(orderId)
+    const payment = order?.payments.find((one) => one.status === 'success')
+    if (!order || !payment) throw new Error(`the order ${orderId} is not paid`)
+    const opened = {
+      ...{ merchantId: 'DEMOMERCHANTONLINE', disputeId: `D${randomInt(10 ** 9, 10 ** 10)}`, merchantOrderId: orderId },
+      ...{ orderId: order.id, transactionId: payment.id, status, createdMs: now().getTime() },
+    }
+    disputes.push(opened)
+    return opened
+  }
+
+  function disputeEventOf(dispute: PhonepeDispute, type = 'created') {
+    const { merchantId, disputeId, merchantOrderId, orderId, transactionId } = dispute
+    const payload = { merchantId, disputeId, merchantOrderId, orderId, transactionId }
+    return { event: `payment.dispute.${type}`, payload }
+  }
+
+  /** Lists the disputes of one status, 100 at a time. All parameters are required. */
+  function listDisputes(parameters: URLSearchParams): BankResponse {
+    const text = (name: string) => parameters.get(name) ?? ''
+    const numbers = ['from', 'to', 'offset', 'limit'].map(text)
+    const [from = 0, to = 0, offset = 0, limit = 0] = numbers.map(Number)
+    const isValid =
+      numbers.every((value) => /^\d+$/.test(value)) && from <= to && limit >= 1 && limit <= 100 && to > 1e12
+    if (!isValid || !['ACTION_REQUIRED', 'UNDER_REVIEW', 'WON', 'LOST'].includes(text('status')))
+      return reject(400, 'BAD_REQUEST', 'a parameter is missing or invalid')
+    const found = disputes.filter(
+      ({ status, createdMs }) => status === text('status') && createdMs >= from && createdMs <= to,
+    )
+    const page = found.slice(offset, offset + limit).map(({ status: _, createdMs: __, ...listed }) => listed)
+    return responded(200, { disputes: page })
   }
 
   function orderOf(order: PhonepeOrder) {

@@ -42,6 +42,7 @@ const REQUESTS: RequestSchemas<PhonepeCall> = {
     body: object({ merchantRefundId: name, originalMerchantOrderId: name, amount: paise }),
   },
   findRefund: { headers: authorized },
+  disputes: { headers: authorized },
 }
 
 /** Returns how a request violates PhonePe's documents; undefined if it does not. */
