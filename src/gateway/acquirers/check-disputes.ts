@@ -16,7 +16,8 @@ const LIST_MS = 60_000
 /** A status check occupies one of 4 jobs of its account for this time, so that an instance sends at most 50 per minute. */
 const CHECK_MS = 4_800
 
-type Dependencies = { disputes: Disputes; clientOf: ClientOf; now: () => Date }
+type NotifierOf = (account: string) => Promise<{ isDisabled: boolean } | undefined>
+type Dependencies = { disputes: Pick<Disputes, 'record'>; clientOf: ClientOf; now: () => Date }
 
 /** The job source that checks the status of each dispute once a day, at acquirers that return a single dispute. */
 export function disputeCheckJobs({
@@ -24,10 +25,11 @@ export function disputeCheckJobs({
   disputes,
   clientOf,
   now,
-}: Dependencies & { pending: PendingDisputes }): JobSource {
+  checkMs = CHECK_MS,
+}: Dependencies & { pending: PendingDisputes; checkMs?: number }): JobSource {
   async function work({ acquirer, disputeId, orderId }: PendingDispute, client: AcquirerClient): Promise<void> {
     if (client.getDispute === undefined) return
-    const spread = sleep(CHECK_MS, undefined, { ref: false })
+    const spread = sleep(checkMs, undefined, { ref: false })
     const report = await client.getDispute({ id: disputeId, orderId }).catch(ignoreAcquirerError)
     if (report) await disputes.record(acquirer, report, { source: 'enquiry', now })
     await spread
@@ -39,14 +41,16 @@ export type DisputeReader = ReturnType<typeof createDisputeReader>
 
 /**
  * Reads the disputes of acquirers that list them by time: once a day, and soon after a notification. Each instance reads
- * the lists, because a repeated report changes nothing. `namesOf` returns the names of all acquirer accounts.
+ * the lists, because a repeated report changes nothing. `namesOf` returns the names of all acquirer accounts. A disabled
+ * account stores no exception for an unknown payment.
  */
 export function createDisputeReader({
   disputes,
   clientOf,
+  notifierOf,
   namesOf,
   now,
-}: Dependencies & { namesOf: () => Promise<readonly string[]> }) {
+}: Dependencies & { notifierOf: NotifierOf; namesOf: () => Promise<readonly string[]> }) {
   /** Time in milliseconds since 1970 of each account's next and last read. */
   const reads = new LRUCache<string, { nextMs: number; lastMs: number }>({ max: 10_000 })
   const readsOf = (account: string) => {
@@ -59,15 +63,18 @@ export function createDisputeReader({
     const to = now()
     const days = { from: new Date(to.getTime() - CHECKED_DAYS * DAY_MS), to }
     const reports = (await list(days, AbortSignal.timeout(LIST_MS)).catch(ignoreAcquirerError)) ?? []
-    for (const report of reports) await disputes.record(account, report, { source: 'enquiry', now })
+    const isDisabled = (await notifierOf(account))?.isDisabled ?? false
+    for (const report of reports) await disputes.record(account, report, { source: 'enquiry', now, isDisabled })
+  }
+
+  /** Schedules a read of the account's list, at least LIST_PAUSE_MS after its last read. */
+  function readSoon(account: string): void {
+    const planned = readsOf(account)
+    planned.nextMs = Math.min(planned.nextMs, Math.max(now().getTime(), planned.lastMs + LIST_PAUSE_MS))
   }
 
   return {
-    /** Schedules a read of the account's list, at least LIST_PAUSE_MS after its last read. */
-    readSoon(account: string): void {
-      const planned = readsOf(account)
-      planned.nextMs = Math.min(planned.nextMs, Math.max(now().getTime(), planned.lastMs + LIST_PAUSE_MS))
-    },
+    readSoon,
 
     source: {
       name: 'lists of disputes',
@@ -80,7 +87,12 @@ export function createDisputeReader({
           const claim = async () => {
             const lastMs = now().getTime()
             reads.set(account, { lastMs, nextMs: lastMs + DAY_MS })
-            return [() => read(account, list).then(() => false)]
+            // An error of the database, unlike one of the acquirer, is no reason to wait for a day.
+            const retry = (error: unknown) => {
+              readSoon(account)
+              throw error
+            }
+            return [() => read(account, list).then(() => false, retry)]
           }
           return [{ key: `disputes ${account}`, group: 'lists of disputes', claim }]
         })
