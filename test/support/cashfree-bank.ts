@@ -346,14 +346,14 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   }
 
   /** Changes a dispute at the current time, and returns its notification, which the caller may send. */
-  function changeDispute(id: string, changes: Partial<CashfreeDispute>): object {
+  function changeDispute(id: string, changes: Partial<CashfreeDispute>) {
     const changed = { ...(disputes.get(id) as CashfreeDispute), updatedAt: now(), ...changes }
     disputes.set(id, changed)
     return disputeEventOf(changed)
   }
 
   /** Formats the notification of a dispute. */
-  function disputeEventOf(dispute: CashfreeDispute): object {
+  function disputeEventOf(dispute: CashfreeDispute) {
     const types: Record<string, string> = { CREATED: 'DISPUTE_CREATED' }
     const closed = dispute.state.startsWith('MERCHANT_') ? 'DISPUTE_CLOSED' : 'DISPUTE_UPDATED'
     const { dispute: reported, ...parts } = disputeOf(dispute)

@@ -15,6 +15,8 @@ import { type DisputeKey, findDispute } from './store.ts'
 /** Largest number of stored disputes of a payment, and of states of a dispute before its final one. */
 const MOST_OF_PAYMENT = 20
 const MOST_STATES = 100
+/** An order's events are numbered up to 32,767, so the limit leaves numbers for its refunds. */
+const MOST_EVENTS = 10_000
 
 /** Milliseconds by which the acquirer's clock may be ahead of the service's clock. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000
@@ -65,10 +67,7 @@ export function createDisputes(
           return reporting.isDisabled ? { exception: 'unknown dispute' } : except('unknown dispute', { mid: '' })
         const key = { mid: payment.mid, acquirer, disputeId: report.id }
         const before = await findDispute(client, key)
-        if (before === undefined && payment.disputes >= MOST_OF_PAYMENT) return except('dispute differs', payment)
-        if (before !== undefined && before.utr !== payment.utr) return except('dispute differs', payment)
-        if (before && isFinal(before.status) && isFinal(report.status) && before.status !== report.status)
-          return except('dispute differs', payment)
+        if (differs(before, report, payment)) return except('dispute differs', payment)
         const dispute = await store(client, { key, payment, before }, report, at)
         const kinds = await applyToRefunds(client, { dispute, before, paid: payment.paid }, at)
         found.push(...kinds.map((kind) => ({ kind, isNew: true })))
@@ -86,7 +85,17 @@ export function createDisputes(
   }
 }
 
-type DisputedPayment = { mid: string; utr: string; paid: Paise; disputes: number }
+type DisputedPayment = { mid: string; utr: string; paid: Paise; disputes: number; states: number; events: number }
+
+/** Whether a report contradicts the stored dispute `before`, or is one too many. A first final state always has room. */
+function differs(before: Dispute | undefined, report: DisputeReport, payment: DisputedPayment): boolean {
+  const hasManyEvents = payment.events >= MOST_EVENTS
+  if (before === undefined) return payment.disputes >= MOST_OF_PAYMENT || hasManyEvents
+  const hasVerdict = isFinal(before.status)
+  const isOtherVerdict = hasVerdict && isFinal(report.status) && before.status !== report.status
+  const isFull = payment.states >= MOST_STATES || hasManyEvents
+  return before.utr !== payment.utr || isOtherVerdict || (isFull && (hasVerdict || !isFinal(report.status)))
+}
 
 /**
  * Locks the order of a dispute. Returns the disputed payment; undefined if no payment of the order is known, or if
@@ -95,18 +104,20 @@ type DisputedPayment = { mid: string; utr: string; paid: Paise; disputes: number
 async function lockPayment(db: Queryable, report: DisputeReport & { mid: string; acquirer: string }) {
   const { mid, orderId } = report
   await db.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
-  const { paymentId, utr, acquirer } = report
-  const [payment] = await PAYMENT(db, { mid, orderId, acquirer, paymentId, utr })
+  const { id, paymentId, utr, acquirer } = report
+  const [payment] = await PAYMENT(db, { id, mid, orderId, acquirer, paymentId, utr })
   return payment
 }
 
 /** Nulls are sorted last, so that a payment with the reported identifier takes precedence. */
 const PAYMENT = query<
   DisputedPayment,
-  Pick<DisputeReport, 'orderId' | 'paymentId' | 'utr'> & { mid: string; acquirer: string }
+  Pick<DisputeReport, 'id' | 'orderId' | 'paymentId' | 'utr'> & { mid: string; acquirer: string }
 >(`
   select mid, utr, amount_paise as paid,
-         (select count(*) from disputes d where d.mid = :mid and d.utr = p.utr) as disputes
+         (select count(*) from disputes d where d.mid = :mid and d.utr = p.utr) as disputes,
+         (select count(*) from dispute_states s where s.mid = :mid and s.acquirer = :acquirer and s.dispute_id = :id) as states,
+         (select event_sequence from payment_intents i where i.mid = :mid and i.order_id = :orderId) as events
     from payments p
    where mid = :mid and order_id = :orderId and acquirer = :acquirer
      and case when :paymentId::text is not null and acquirer_payment_id is not null then acquirer_payment_id = :paymentId
@@ -126,18 +137,19 @@ async function store(
   { source, now }: At,
 ): Promise<Dispute> {
   const isPossible = report.statedAt !== undefined && report.statedAt.getTime() <= now.getTime() + CLOCK_TOLERANCE_MS
-  // Only a notification may be late: a status check and an operator state what is valid now.
-  const statedAt = isPossible ? report.statedAt : source === 'notification' ? undefined : now
-  const states = await STATES(db, key)
-  const isRepeat = !isPossible && source === 'enquiry' && report.status === before?.status
-  const isFull = states.length >= MOST_STATES && !isFinal(report.status)
-  const status = stateOf([...states, { status: report.status, statedAt }])
+  // Only a notification may be late: a status check and an operator state what is valid now. A time ahead of the clock
+  // becomes now, so that a later status check, whose time is then possible, corrects the state.
+  const isUndated = report.statedAt === undefined && source === 'notification'
+  const statedAt = isPossible ? report.statedAt : isUndated ? undefined : now
+  const isByService = source === 'notification' || source === 'enquiry'
+  const isRepeat = !isPossible && isByService && report.status === before?.status
+  const status = stateOf([...(await STATES(db, key)), { status: report.status, statedAt }])
   const checkAt = key.acquirer === 'direct' || isFinal(status) ? null : new Date(now.getTime() + CHECK_PAUSE_MS)
   await STORE(db, {
-    ...{ ...report, ...key, utr: payment.utr, openedAt: report.openedAt ?? now, reportedAt: statedAt ?? now },
+    ...{ ...report, ...key, utr: payment.utr, reportedAt: statedAt },
     ...{ now, status, checkAt },
   })
-  if (!isRepeat && !isFull) await ADD_STATE(db, { ...key, status: report.status, statedAt, now, source })
+  if (!isRepeat) await ADD_STATE(db, { ...key, status: report.status, statedAt, now, source })
   await RESOLVE_UNKNOWN(db, { ...key, source, now })
   return (await findDispute(db, key)) as Dispute
 }
@@ -147,22 +159,25 @@ const STATES = query<{ status: Dispute['status']; statedAt: Date | undefined }, 
     from dispute_states
    where mid = :mid and acquirer = :acquirer and dispute_id = :disputeId`)
 
-/** An older report adds facts that are not known yet, and replaces none. */
+/** An older report, or one without a time, adds facts that are not known yet, and replaces none. */
 const replaced = (column: string) =>
   `${column} = case when excluded.reported_at >= d.reported_at then coalesce(excluded.${column}, d.${column})
                 else coalesce(d.${column}, excluded.${column}) end`
 
-const STORE = query<object, DisputeKey & DisputeReport & { now: Date; reportedAt: Date; checkAt: Date | null }>(`
+const STORE = query<
+  object,
+  DisputeKey & DisputeReport & { now: Date; reportedAt: Date | undefined; checkAt: Date | null }
+>(`
   insert into disputes as d
     (mid, acquirer, dispute_id, order_id, utr, amount_paise, kind, reason_code, reason_text, respond_by, opened_at, recorded_at,
      reported_at, status, updated_at, check_at)
-  values (:mid, :acquirer, :disputeId, :orderId, :utr, :amount, :kind, :reasonCode, :reasonText, :respondBy, :openedAt, :now,
-          :reportedAt, :status, :now, :checkAt)
+  values (:mid, :acquirer, :disputeId, :orderId, :utr, :amount, :kind, :reasonCode, :reasonText, :respondBy,
+          least(:openedAt::timestamptz, :now), :now, coalesce(:reportedAt::timestamptz, '-infinity'), :status, :now, :checkAt)
       on conflict (mid, acquirer, dispute_id) do update
      set ${['amount_paise', 'kind', 'reason_code', 'reason_text', 'respond_by'].map(replaced).join(', ')},
          reported_at = greatest(d.reported_at, excluded.reported_at), status = excluded.status,
          updated_at = case when d.status = excluded.status then d.updated_at else excluded.updated_at end,
-         check_at = case when excluded.check_at is not null then coalesce(d.check_at, excluded.check_at) end`)
+         check_at = case when excluded.check_at is not null then d.check_at end`)
 
 const ADD_STATE = query<
   object,
@@ -184,8 +199,8 @@ const RESOLVE_UNKNOWN = query<object, Resolving>(`
 
 /**
  * Ends the unsent refunds of a payment when its dispute is stored, because the bank may return the money. Stores an
- * exception for each refund that continues, with the amount that may be returned twice. Resolves these exceptions if
- * the merchant keeps the money.
+ * exception for each refund that continues, with the amount that may be returned twice, also when the disputed amount
+ * grows. Resolves these exceptions if the merchant keeps the money.
  */
 async function applyToRefunds(
   db: Queryable,
@@ -201,21 +216,23 @@ async function applyToRefunds(
     const reason = `dispute ${disputeId} is ${status}`
     await resolveReturnedPayment(db, { mid, orderId, utr, reason, source, now })
   }
-  if (before !== undefined) return []
+  const isNew = before === undefined
+  if (!isNew && (dispute.amount ?? paid) <= (before.amount ?? paid)) return []
   const refunds = await REFUNDS(db, { mid, orderId, utr })
+  // A refund that is unsent later was created despite the dispute.
+  const unsent = refunds.filter(({ isUnsent }) => isNew && isUnsent)
   const end = { status: 'FAIL', reference: '', reason: DISPUTED } as const
-  for (const refund of refunds) if (refund.isUnsent) await endRefund(db, refund, end, { source, now })
-  const others = refunds.filter(({ isUnsent }) => !isUnsent)
+  for (const refund of unsent) await endRefund(db, refund, end, { source, now })
+  const others = refunds.filter((refund) => !unsent.includes(refund))
   const returned = others.reduce((sum, { amount }) => sum + amount, 0)
   const twice = Math.max(0, returned + (dispute.amount ?? paid) - paid)
   const kind = 'refund of a disputed payment'
   const kinds: ExceptionKind[] = []
   for (const { ourRefundId, amount, isOpen } of others) {
-    if (!isOpen && twice === 0) continue
+    if (twice === 0 && !(isNew && isOpen)) continue
     const note = `dispute ${disputeId}: up to ${toDecimalText(Math.min(amount, twice))} may be returned twice`
     const subject = { mid, orderId, utr, amount: Math.min(amount, twice), status: '', ourRefundId } as const
-    const isNew = await saveException(db, kind, { ...subject, dedupKey: disputeId, person: source, note }, now)
-    if (isNew) kinds.push(kind)
+    if (await saveException(db, kind, { ...subject, dedupKey: disputeId, person: source, note }, now)) kinds.push(kind)
   }
   return kinds
 }
@@ -225,13 +242,18 @@ export const DISPUTED = 'The payment is disputed'
 
 type RefundOfPayment = Refund & { isUnsent: boolean; isOpen: boolean }
 
-/** The refunds of a payment that have not failed. An acquirer's own refund and a refund of `direct` count as sent. */
+/**
+ * The refunds of a payment that have not failed, locked, because the service marks a refund as sent without the order's
+ * lock. An acquirer's own refund and a refund of `direct` count as sent.
+ */
 const REFUNDS = query<RefundOfPayment, { mid: string; orderId: string; utr: string }>(`
   select mid, our_refund_id, order_id, utr, amount_paise as amount, reference, exception_id, status = 'PENDING' as is_open,
          status = 'PENDING' and sent_at is null and accepted_at is null and acquirer <> 'direct' as is_unsent
-    from current_refunds
+    from refunds r
    where mid = :mid and order_id = :orderId and utr = :utr and status <> 'FAIL'
-   order by created_at, our_refund_id`)
+     and not exists (select from refund_returns t where t.mid = :mid and t.our_refund_id = r.our_refund_id)
+   order by created_at, our_refund_id
+     for update of r`)
 
 const RESOLVE_REFUNDS = query<object, Resolving & { orderId: string; status: string }>(`
   insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)

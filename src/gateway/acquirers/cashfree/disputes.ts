@@ -20,7 +20,7 @@ export const CashfreeDispute = z.object({
   order_id: text(64),
   cf_payment_id: paymentId,
   dispute_type: known(text(40)),
-  dispute_amount: known(bankAmount),
+  dispute_amount: known(bankAmount.refine((paise) => paise > 0)),
   reason_code: known(text(40)),
   reason_description: known(text(200)),
   created_at: known(zonedMoment),

@@ -64,7 +64,8 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
   const refund = data?.refund ?? data?.auto_refund
   if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
   if (data?.dispute) {
-    const dispute = toDisputeReport(checkDispute({ ...data.order_details, ...data.dispute }))
+    const event = { updated_at: fields.event_time, ...data.order_details, ...data.dispute }
+    const dispute = toDisputeReport(checkDispute(event))
     return dispute && { dispute }
   }
   if (!PAYMENT_ENDS.has(data?.payment?.payment_status)) return undefined
