@@ -133,6 +133,10 @@ create index disputes_check_at_idx on disputes (check_at, acquirer, mid) where c
 create index disputes_mid_acquirer_check_at_idx on disputes (mid, acquirer, check_at) where check_at is not null;
 create trigger disputes_facts_are_kept before update of mid, acquirer, dispute_id, order_id, utr, opened_at, recorded_at
   or delete or truncate on disputes for each statement execute function refuse_to_rewrite();
+-- Otherwise the amount of a lost dispute could be refunded.
+create trigger disputes_verdict_is_final before update of status on disputes for each row
+  when (old.status in ('won', 'lost', 'accepted', 'closed') and new.status <> old.status)
+  execute function refuse_row('the first verdict on a dispute is final');
 
 -- The reported states of each dispute. Append-only. The first final state stays.
 create table dispute_states (

@@ -412,6 +412,9 @@ describe('the metric of payment exceptions', () => {
       'refund failed after success': 0,
       'refunded above what was paid': 0,
       'refund differs': 0,
+      'unknown dispute': 0,
+      'dispute differs': 0,
+      'refund of a disputed payment': 0,
     }
     expect(await metricOf(counted)).toEqual(Object.fromEntries(Object.keys(once).map((kind) => [kind, 0])))
     const orderId = await createOrder(counted, await newMerchant(counted.db))

@@ -246,6 +246,7 @@ it('every statement on a tenant’s table names mid, or the service’s unguessa
       'webhooks: acquirer_intents',
       'webhooks: payment_intents',
       'webhooks: refunds',
+      'webhooks: disputes',
       // Checks whether the UTR of a payment of the last minutes has also paid another merchant.
       'webhooks: payments',
       'webhooks: webhook_endpoints',

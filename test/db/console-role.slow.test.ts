@@ -41,6 +41,8 @@ const RIGHTS: Record<string, string[]> = {
   closed_months: ['INSERT', 'SELECT', 'UPDATE'],
   current_refunds: ['SELECT'],
   difference_resolutions: ['INSERT', 'SELECT'],
+  dispute_states: ['INSERT', 'SELECT'],
+  disputes: ['INSERT', 'SELECT'],
   file_layouts: ['SELECT'],
   key_uses: ['SELECT'],
   ledger: ['SELECT'],
@@ -60,6 +62,7 @@ const RIGHTS: Record<string, string[]> = {
   payout_rests: ['INSERT', 'SELECT'],
   refund_returns: ['INSERT', 'SELECT'],
   refunds: ['INSERT', 'SELECT'],
+  returned_amounts: ['SELECT'],
   schema_migrations: ['SELECT'],
   settlement_import_bases: ['INSERT', 'SELECT'],
   settlement_imports: ['INSERT', 'SELECT'],
@@ -99,6 +102,7 @@ describe('the console’s role', () => {
   it('the console’s role updates only the listed columns', async () => {
     expect(await columnsOf('upi_console', 'UPDATE', service.databaseUrl)).toEqual({
       acquirer_intents: 'status_check_at status_checked_at status_checks',
+      disputes: 'amount_paise check_at kind reason_code reason_text reported_at respond_by status updated_at',
       payment_attempts: 'failure_code failure_reason',
       payment_intents: 'event_sequence status unreadable_at utr',
       payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at learned_at',

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
 import { retryRefund } from '../../src/gateway/refunds/pending-refunds.ts'
 import { createRefundUpdates, saveRefundException } from '../../src/gateway/refunds/record-update.ts'
@@ -54,6 +55,8 @@ const RIGHTS: Record<string, string[]> = {
   closed_months: [],
   current_refunds: ['SELECT'],
   difference_resolutions: [],
+  dispute_states: ['INSERT', 'SELECT'],
+  disputes: ['INSERT', 'SELECT'],
   // File layouts and bank statements are for operators alone.
   file_layouts: [],
   key_uses: ['INSERT', 'SELECT'],
@@ -76,6 +79,7 @@ const RIGHTS: Record<string, string[]> = {
   // Only an operator may record that the bank returned a refund, which makes its amount refundable again.
   refund_returns: ['SELECT'],
   refunds: ['INSERT', 'SELECT'],
+  returned_amounts: ['SELECT'],
   schema_migrations: ['SELECT'],
   settlement_import_bases: [],
   settlement_imports: [],
@@ -124,6 +128,7 @@ describe('the service’s role', () => {
   it('the service’s role may update only the listed columns, such as a refund’s status and a key’s last use', async () => {
     expect(await columnsOf('upi_service', 'UPDATE', service.databaseUrl)).toEqual({
       acquirer_intents: 'status_check_at status_checked_at status_checks',
+      disputes: 'amount_paise check_at kind reason_code reason_text reported_at respond_by status updated_at',
       key_uses: 'last_used_on',
       payment_attempts: 'failure_code failure_reason',
       payment_intents: 'cancelled_at event_sequence expires_at failure_reported_at status unreadable_at utr',
@@ -404,6 +409,80 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     await expect(asOwner(setRefund(order.refund, `reference = 'OTHER'`))).rejects.toMatchObject({
       code: AGAINST_A_RULE,
     })
+  })
+})
+
+describe('an attacker with the service’s DATABASE_URL at disputes', () => {
+  const AGAINST_A_RULE = '23514'
+
+  /** A merchant with a webhook, and a paid order with a lost dispute. */
+  async function disputedOrder() {
+    const merchant = await newMerchant(service.db)
+    const { mid } = merchant
+    const { endpointId } = await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())
+    const [orderId, utr, id] = [await createOrder(service, merchant), newUtr(), unique('D')]
+    await reportPayment(service, orderId, { UTR: utr })
+    const { now } = service.clock
+    const report = { id, orderId, status: 'lost' } as const
+    await createDisputes(service.pools.reports).record('direct', report, { source: 'notification', now })
+    return { mid, endpointId, orderId, utr, id }
+  }
+  type Order = Awaited<ReturnType<typeof disputedOrder>>
+
+  const insertDispute = ({ mid, orderId, utr }: Order, acquirer = 'direct') =>
+    `insert into disputes (mid, acquirer, dispute_id, order_id, utr, opened_at, recorded_at, reported_at, status, updated_at)
+     values ('${mid}', '${acquirer}', 'FORGED', '${orderId}', '${utr}', now(), now(), now(), 'open', now())`
+  const insertState = ({ mid, id }: Order, status: string, by = 'notification') =>
+    `insert into dispute_states (mid, acquirer, dispute_id, status, stated_at, recorded_at, reported_by)
+     values ('${mid}', 'direct', '${id}', '${status}', now(), now(), '${by}')`
+  const insertEvent = ({ mid, endpointId, orderId, utr, id }: Order, status: string) =>
+    `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, occurred_at, due_at, type, txn_status, utr, data)
+     values ('${mid}', '${endpointId}', '${orderId}', 99, now(), now(), 'dispute.updated', 'SUCCESS', '${utr}',
+             '{"dispute_id":"${id}","status":"${status}"}')`
+  const setDispute = ({ id }: Order, changes: string) => `update disputes set ${changes} where dispute_id = '${id}'`
+
+  it.each<[string, string, (order: Order, other: Order) => string]>([
+    ['a dispute of another merchant’s payment', AGAINST_A_RULE, (order, { utr }) => insertDispute({ ...order, utr })],
+    ['a dispute through another account', AGAINST_A_RULE, (order) => insertDispute(order, 'cashfree')],
+    ['a state in an operator’s name', AGAINST_A_RULE, (order) => insertState(order, 'open', 'asha')],
+    ['a second verdict', '23505', (order) => insertState(order, 'won')],
+    ['a verdict that is taken back', AGAINST_A_RULE, (order) => setDispute(order, `status = 'won'`)],
+    ['a state that is deleted', FORBIDDEN, ({ id }) => `delete from dispute_states where dispute_id = '${id}'`],
+    [
+      'a state that is changed',
+      FORBIDDEN,
+      ({ id }) => `update dispute_states set status = 'won' where dispute_id = '${id}'`,
+    ],
+    ['a dispute that is deleted', FORBIDDEN, ({ id }) => `delete from disputes where dispute_id = '${id}'`],
+    ['a dispute of another payment', FORBIDDEN, (order, { utr }) => setDispute(order, `utr = '${utr}'`)],
+    ['a dispute with another opening', FORBIDDEN, (order) => setDispute(order, `opened_at = now()`)],
+    ['an event of a state that is not stored', AGAINST_A_RULE, (order) => insertEvent(order, 'WON')],
+    [
+      'an event of another merchant’s dispute',
+      AGAINST_A_RULE,
+      (order, { id }) => insertEvent({ ...order, id }, 'LOST'),
+    ],
+  ])('the database rejects an attacker’s change: %s', async (_name, code, attack) => {
+    const [order, other] = [await disputedOrder(), await disputedOrder()]
+    await expect(asService(attack(order, other))).rejects.toMatchObject({ code })
+  })
+
+  it('the database accepts an event of the stored state', async () => {
+    expect((await asService(insertEvent(await disputedOrder(), 'LOST'))).rowCount).toBe(1)
+  })
+
+  it('the states of a dispute are append-only for the tables’ own role too', async () => {
+    const { id } = await disputedOrder()
+    for (const change of [
+      'delete from dispute_states',
+      `update dispute_states set status = 'won'`,
+      'truncate disputes',
+    ])
+      await expect(run(asRole(service.databaseUrl, 'upi_owner'), change)).rejects.toMatchObject({
+        code: 'P0001',
+      })
+    const { rows } = await service.db.query('select status from dispute_states where dispute_id = $1', [id])
+    expect(rows).toEqual([{ status: 'lost' }])
   })
 })
 

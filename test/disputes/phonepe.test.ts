@@ -1,8 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createDisputeReader } from '../../src/gateway/acquirers/check-disputes.ts'
 import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
-import { startInstance } from '../acquirer/conformance/instance.ts'
-import { disputeEvents, exceptionsOf, storedDispute, storedStates } from '../support/disputes.ts'
+import { createClients, disputeEvents, exceptionsOf, storedDispute, storedStates } from '../support/disputes.ts'
 import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS } from '../support/fake-phonepe.ts'
 import { createOrder } from '../support/orders.ts'
 import { runAllPendingJobs } from '../support/pending-jobs.ts'
@@ -29,7 +28,7 @@ beforeEach(() => {
 
 /** Starts the reader of an instance, whose first daily read is done. */
 async function startReader({ isDisabled = false, disputes = createDisputes(service.pools.due) as Recorder } = {}) {
-  const { clientOf } = startInstance({ service, settings: PHONEPE.settings(bank), name: 'phonepe' })
+  const { clientOf } = createClients(service, PHONEPE.settings(bank))
   const accounts = { clientOf, notifierOf: async () => ({ isDisabled }), namesOf: async () => ['direct', 'phonepe'] }
   const reader = createDisputeReader({ disputes, ...accounts, now: service.clock.now })
   const run = () => runAllPendingJobs(reader.source)

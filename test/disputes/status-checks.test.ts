@@ -2,10 +2,9 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { disputeCheckJobs } from '../../src/gateway/acquirers/check-disputes.ts'
 import { createPendingDisputes } from '../../src/gateway/disputes/pending-disputes.ts'
 import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
-import { startInstance } from '../acquirer/conformance/instance.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import type { CashfreeDispute } from '../support/cashfree-forms.ts'
-import { storedDispute, storedStates } from '../support/disputes.ts'
+import { createClients, storedDispute, storedStates } from '../support/disputes.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { runPendingJobs } from '../support/pending-jobs.ts'
@@ -23,7 +22,7 @@ beforeAll(async () => {
   const limits = { webhooks: { lookIntervalMs: 3_600_000 }, outbound: { acquirerMs: 30_000 } }
   ;({ service, bank } = await startServiceBeside(CASHFREE, { asServiceRole: true, limits }))
   merchant = await newCashfreeMerchant(service)
-  const { clientOf } = startInstance({ service, settings: CASHFREE.settings(bank), name: 'cashfree' })
+  const { clientOf } = createClients(service, CASHFREE.settings(bank))
   const { due } = service.pools
   const options = { clientOf, now: service.clock.now, checkMs: 0 }
   const source = disputeCheckJobs({ pending: createPendingDisputes(due), disputes: createDisputes(due), ...options })

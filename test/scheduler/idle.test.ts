@@ -16,6 +16,7 @@ const NONE = {
   webhooks: ON_CITUS,
   'status checks at acquirers': false,
   'refunds at acquirers': false,
+  'disputes at acquirers': false,
   'expired orders': false,
 }
 
@@ -88,7 +89,7 @@ it('webhooks may be pending when 50 endpoints have scheduled deliveries', async 
   await service.db.query('update webhook_deliveries set due_at = null where mid = $1', [mid])
 })
 
-it('the poll finds a status check, a refund and an expired order only when they are pending', async () => {
+it('the poll finds a status check, a refund, an expired order and a dispute only when they are pending', async () => {
   const { mid, orderId, schedule } = await newDelivery()
   await schedule(null)
   await service.db.query(
@@ -108,6 +109,11 @@ it('the poll finds a status check, a refund and an expired order only when they 
     orderId,
     minutesFromNow(3),
   ])
+  await service.db.query(
+    `insert into disputes (mid, acquirer, dispute_id, order_id, utr, opened_at, recorded_at, reported_at, status, updated_at, check_at)
+     values ($1, 'cashfree', 'D1', $2, 'U1', $3, $3, $3, 'open', $3, $4)`,
+    [mid, orderId, service.clock.now(), minutesFromNow(4)],
+  )
   expect(await findPending()).toEqual(NONE)
   service.clock.advance(60)
   expect(await findPending()).toEqual({ ...NONE, 'status checks at acquirers': true })
@@ -118,12 +124,10 @@ it('the poll finds a status check, a refund and an expired order only when they 
     'refunds at acquirers': true,
   })
   service.clock.advance(60)
-  expect(await findPending()).toEqual({
-    webhooks: ON_CITUS,
-    'status checks at acquirers': true,
-    'refunds at acquirers': true,
-    'expired orders': true,
-  })
+  const others = { 'status checks at acquirers': true, 'refunds at acquirers': true, 'expired orders': true }
+  expect(await findPending()).toEqual({ ...NONE, ...others })
+  service.clock.advance(60)
+  expect(await findPending()).toEqual({ ...NONE, ...others, 'disputes at acquirers': true })
 })
 
 it.skipIf(ON_CITUS)('an instance without pending jobs sends one statement per poll', async () => {

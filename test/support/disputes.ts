@@ -1,4 +1,19 @@
+import type { AcquirerSettings } from '../../src/gateway/acquirers/accounts.ts'
+import { createAccounts, createAcquirers } from '../../src/gateway/acquirers/acquirers.ts'
+import { LIMITS } from '../../src/limits.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
+import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
+import type { TestService } from './service.ts'
+import { allow } from './webhooks.ts'
+
+/** Creates the clients of an instance that reads disputes. */
+export function createClients({ clock }: Pick<TestService, 'clock'>, settings: Partial<AcquirerSettings>) {
+  const limits = { ...LIMITS.outbound, acquirerMs: 30_000 }
+  const http = createOutboundClient({ allowedNetworks: allow(), limits, now: clock.now })
+  const log = { warn: () => undefined, error: () => undefined } as never
+  const options = { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: clock.elapsedMs }
+  return createAcquirers(createAccounts({ direct: [], ...settings }), http, options)
+}
 
 /** Returns the stored facts of a dispute; undefined if it is not stored. */
 export async function storedDispute(db: Database, disputeId: string) {
