@@ -77,6 +77,13 @@ const payment = (orderId: string) => ({
 })
 const unknownOrder = () => payment(unique('unknown'))
 const unreadable = () => ({ data: { order: { order_id: unique('O') }, payment: { payment_status: 'SUCCESS' } } })
+const unknownDispute = () => ({
+  type: 'DISPUTE_CREATED',
+  data: {
+    dispute: { dispute_id: newUtr(), dispute_status: 'CHARGEBACK_CREATED' },
+    order_details: { order_id: unique('unknown') },
+  },
+})
 const ownRefund = (orderId: string, rupees: number) => ({
   type: 'AUTO_REFUND_STATUS_WEBHOOK',
   data: {
@@ -159,6 +166,12 @@ it('the service does not count exceptions of unknown orders that are stored as r
   await resolveAll('unknown order')
 })
 
+it('the service limits an account’s open exceptions of disputes of unknown payments', async () => {
+  for (let i = 0; i < MOST + 2; i++) expect(await send(unknownDispute())).toBe(404)
+  expect(await openExceptions('unknown dispute')).toEqual({ 'cashfree:acme': MOST })
+  await resolveAll('unknown dispute')
+})
+
 it('the service limits the number of stored reports whose amount differs from the order’s amount', async () => {
   const { orderId } = await paidOrder()
   for (let i = 0; i < MOST + 2; i++) {
@@ -213,7 +226,8 @@ it('the service stores a disabled account’s notifications only about the accou
   await resolveAll('unknown order')
   expect(await send(unknownOrder())).toBe(404)
   expect(await send(unreadable())).toBe(400)
-  for (const kind of ['unknown order', 'unreadable']) {
+  expect(await send(unknownDispute())).toBe(404)
+  for (const kind of ['unknown order', 'unreadable', 'unknown dispute']) {
     expect((await openExceptions(kind))['cashfree:acme'], kind).toBeUndefined()
   }
 

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -124,6 +124,22 @@ const notice = (body: string, secret = SECRETS.acquirer): Call => ({
   headers: { 'content-type': 'application/json', 'x-signature': sign(body, new Date(), secret) },
 })
 
+/** A signed notification of a dispute, with the customer data that Cashfree sends. */
+const disputeNotice = (dispute_id: string, secret = SECRETS.acquirer): Call => {
+  const dispute = {
+    ...{ dispute_id, dispute_type: 'CHARGEBACK', dispute_status: 'CHARGEBACK_CREATED', dispute_amount: 3 },
+    ...{ reason_description: CANARY_FIELDS.note, cf_dispute_remarks: CANARY_FIELDS.customer_name },
+  }
+  const order_details = { order_id: '0'.repeat(32), cf_payment_id: '7' }
+  const body = JSON.stringify({
+    type: 'DISPUTE_CREATED',
+    data: { dispute, order_details, customer_details: CANARY_CUSTOMER },
+  })
+  const signature = createHmac('sha256', secret).update('1').update(body).digest('base64')
+  const headers = { 'x-webhook-timestamp': '1', 'x-webhook-signature': signature, 'content-type': 'application/json' }
+  return { path: '/acquirer/cashfree/notification', body, headers }
+}
+
 /** Each field with a value that it rejects, which contains the canary. */
 const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { rejected }]) =>
   rejected.map((value): Record<string, string> => ({ [name]: value })),
@@ -131,7 +147,10 @@ const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { rejected }]) =>
 
 /** Starts the service as a process that logs everything it can. */
 const startTalkative = (databaseUrl: string) =>
-  startServerProcess(databaseUrl, { LOG_LEVEL: 'trace', ACQUIRER_SECRETS: SECRETS.acquirer })
+  startServerProcess(databaseUrl, {
+    ...{ LOG_LEVEL: 'trace', ACQUIRER_SECRETS: SECRETS.acquirer, CASHFREE_API_URL: 'https://api.example/pg' },
+    ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: SECRETS.acquirer },
+  })
 
 /** Stops the service, and returns everything that it has written to stdout and stderr. */
 async function outputOf(service: ServerProcess): Promise<string> {
@@ -192,6 +211,12 @@ describe('confidential input', () => {
     await expectStatus(400, notice('{"orderId":"canaryorder"}'))
     await expectStatus(401, notice(notification(orderId), 'canarysecret-of-nobody'))
     await expectStatus(404, notice(notification('canaryorder')))
+    await expectStatus(400, disputeNotice('not an id'))
+    await expectStatus(401, disputeNotice('433475258', 'canarysecret-of-nobody'))
+    await expectStatus(404, disputeNotice('433475258'))
+    const { rows: disputed } = await db.query(`select * from payment_exceptions where acquirer_account = 'cashfree'`)
+    expect(disputed).toHaveLength(2)
+    expect(leaks(JSON.stringify(disputed))).toEqual([])
     for (const authorization of [
       `Bearer ${SECRETS.bearer}`,
       'Basic canary!',

@@ -4,6 +4,7 @@ import { findPendingMerchants, type PendingMerchant } from '../payments/pending-
 import { CHECK_PAUSE_MS } from './record-dispute.ts'
 import type { DisputeKey } from './store.ts'
 
+const DAY_MS = 24 * 60 * 60_000
 /** Days after its opening during which a dispute is checked: the details of a disputed payment are retained for 190. */
 export const CHECKED_DAYS = 200
 
@@ -14,14 +15,17 @@ export function createPendingDisputes(db: Database) {
     findPending: (now: Date) => findPendingMerchants(db, 'disputes', now),
 
     /** Claims up to `limit` pending status checks of a merchant at an acquirer account, and schedules the next ones. */
-    claimPending: ({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingDispute[]> =>
-      CLAIM(db, { acquirer, mid, limit, now, pauseMs: CHECK_PAUSE_MS }),
+    claimPending({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingDispute[]> {
+      const nextAt = new Date(now.getTime() + CHECK_PAUSE_MS)
+      const openedAfter = new Date(now.getTime() - CHECKED_DAYS * DAY_MS)
+      return CLAIM(db, { acquirer, mid, limit, now, nextAt, openedAfter })
+    },
   }
 }
 
 export type PendingDisputes = ReturnType<typeof createPendingDisputes>
 
-const CLAIM = query<PendingDispute, PendingMerchant & { limit: number; now: Date; pauseMs: number }>(`
+const CLAIM = query<PendingDispute, PendingMerchant & { limit: number; now: Date; nextAt: Date; openedAfter: Date }>(`
   with due as materialized (
     select dispute_id
       from disputes
@@ -31,8 +35,7 @@ const CLAIM = query<PendingDispute, PendingMerchant & { limit: number; now: Date
        for update skip locked
   )
   update disputes d
-     set check_at = case when d.opened_at > :now::timestamptz - interval '${CHECKED_DAYS} days'
-                         then :now::timestamptz + make_interval(secs => :pauseMs / 1000.0) end
+     set check_at = case when d.opened_at > :openedAfter then :nextAt::timestamptz end
     from due
    where d.mid = :mid and d.acquirer = :acquirer and d.dispute_id = due.dispute_id
   returning d.mid, d.acquirer, d.dispute_id, d.order_id`)
