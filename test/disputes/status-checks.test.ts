@@ -97,6 +97,15 @@ describe('the status check of a dispute', () => {
     }
   })
 
+  it('stores nothing of a response about another dispute', async () => {
+    const { id } = await opened()
+    const other = { dispute_id: `${id}0`, dispute_status: 'DISPUTE_MERCHANT_WON', order_details: null }
+    bank.nextFaults.dispute = [{ change: (body) => ({ ...body, ...other }) }]
+    service.clock.advance(DAY)
+    await run()
+    expect([await statusOf(id), await statusOf(`${id}0`)]).toEqual(['open', undefined])
+  })
+
   it('corrects a state that a notification from a clock that is ahead has left', async () => {
     const { id } = await opened()
     const at = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)

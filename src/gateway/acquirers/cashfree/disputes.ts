@@ -71,6 +71,8 @@ export const cashfreeDisputes = (request: CashfreeRequest): Pick<AcquirerClient,
     const message = 'Cashfree returned a dispute in an unknown format'
     const { order_details: order, ...dispute } = readBody(Response, response, message, { orderId })
     const body = { order_id: orderId, ...order, ...dispute }
-    return toDisputeReport(readBody(CashfreeDispute, { ...response, body }, message, { orderId }))
+    const reported = readBody(CashfreeDispute, { ...response, body }, message, { orderId })
+    if (reported.dispute_id !== id) throw notBelieved(response, 'Cashfree returned another dispute', { orderId })
+    return toDisputeReport(reported)
   },
 })
