@@ -129,7 +129,7 @@ async function store(
   // Only a notification may be late: a status check and an operator state what is valid now.
   const statedAt = isPossible ? report.statedAt : source === 'notification' ? undefined : now
   const states = await STATES(db, key)
-  const isRepeat = !isPossible && source === 'enquiry' && report.status === before?.status
+  const isRepeat = !isPossible && source !== 'notification' && report.status === before?.status
   const isFull = states.length >= MOST_STATES && !isFinal(report.status)
   const status = stateOf([...states, { status: report.status, statedAt }])
   const checkAt = key.acquirer === 'direct' || isFinal(status) ? null : new Date(now.getTime() + CHECK_PAUSE_MS)

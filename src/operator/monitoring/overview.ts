@@ -54,8 +54,19 @@ export type OpenRefund = {
   madeAt: Date
 }
 
-/** Numbers of open exceptions and open refunds, by age. */
-export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
+/** A dispute that awaits a response, or whose deadline is unknown or passed in the last 30 days. */
+export type OpenDispute = {
+  mid: string
+  disputeId: string
+  orderId: string
+  acquirer: string
+  /** The amount of the payment if the disputed amount is unknown. */
+  amount: Paise
+  respondBy: Date | null
+}
+
+/** Numbers of open exceptions and open refunds by age, and of open disputes by deadline. */
+export type OpenCounts = Record<'exceptions' | 'refunds' | 'disputes', Record<string, number>>
 
 /** The operator's open tasks, the last import and the state of the database, without customer data. */
 export type Overview = {
@@ -66,6 +77,11 @@ export type Overview = {
   exceptions: { open: Record<Age, number>; amount: bigint; oldest: OldestException[] }
   /** `overdue` counts refunds older than T+5 days. `amount` is the sum of all open refunds in paise. */
   refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
+  /**
+   * Numbers of open disputes by deadline: within 48 hours (`awaiting`, with the sum `amount` in paise), passed in the last
+   * 30 days, and unknown. `first` lists the awaiting ones first, by deadline.
+   */
+  disputes: { awaiting: number; amount: Paise; passed: number; unknown: number; first: OpenDispute[] }
   /** Failed payment attempts for orders created today (IST), by reason. The most frequent reason comes first. */
   failures: { reason: FailureReason; count: number }[]
   /** Number of today's orders that were created at the fallback acquirer. */
@@ -87,6 +103,8 @@ const HOUR_MS = 60 * 60_000
 const BEHIND_MS = 15 * 60_000
 /** Number of deliveries that all fail before an endpoint that failed for a shorter time counts as behind. */
 const FAILED_DELIVERIES = 10
+/** Hours before its deadline from which a dispute awaits a response, and after it during which it is shown. */
+const [RESPONSE_HOURS, PASSED_SHOWN_HOURS] = [48, 30 * 24]
 const ABANDONED_SHOWN_HOURS = 7 * 24
 /** Largest number of rows per list. `ops` has commands that list all rows. */
 const LISTED = 20
@@ -127,6 +145,26 @@ export function createOverview(db: Queryable) {
     )
     const { open, overdue, sum } = rows[0] ?? { open: 0, overdue: 0, sum: 0 }
     return { open, overdue, amount: sum, oldest: rows.map(({ open, overdue, sum, ...refund }) => refund) }
+  }
+
+  async function disputes(now: Date): Promise<Overview['disputes']> {
+    const { rows } = await db.query<OpenDispute & Omit<Overview['disputes'], 'first' | 'amount'> & { sum: number }>(
+      `select d.mid, d.dispute_id as "disputeId", d.order_id as "orderId", d.acquirer, d.respond_by as "respondBy",
+              coalesce(d.amount_paise, p.amount_paise) as amount,
+              count(*) filter (where d.respond_by > $1) over () as awaiting,
+              count(*) filter (where d.respond_by <= $1) over () as passed,
+              count(*) filter (where d.respond_by is null) over () as unknown,
+              coalesce(sum(coalesce(d.amount_paise, p.amount_paise)) filter (where d.respond_by > $1) over (), 0)::bigint as sum
+         from disputes d
+         join payments p on p.mid = d.mid and p.utr = d.utr
+        where d.status = 'open' and (d.respond_by is null or (d.respond_by > $2 and d.respond_by <= $3))
+        order by d.respond_by <= $1, d.respond_by, d.mid, d.dispute_id
+        limit $4`,
+      [now, hoursBefore(now, PASSED_SHOWN_HOURS), hoursBefore(now, -RESPONSE_HOURS), LISTED],
+    )
+    const { awaiting, passed, unknown, sum } = rows[0] ?? { awaiting: 0, passed: 0, unknown: 0, sum: 0 }
+    const first = rows.map(({ awaiting, passed, unknown, sum, ...dispute }) => dispute)
+    return { awaiting, amount: sum, passed, unknown, first }
   }
 
   async function failures(now: Date): Promise<Overview['failures']> {
@@ -214,12 +252,14 @@ export function createOverview(db: Queryable) {
   }
 
   return {
-    /** Returns the numbers of open exceptions and open refunds by age. */
+    /** Returns the numbers of open exceptions and open refunds by age, and of open disputes by deadline. */
     async openCounts(now: Date): Promise<OpenCounts> {
       const { open, overdue } = await refunds(now)
+      const { awaiting, passed, unknown } = await disputes(now)
       return {
         exceptions: (await exceptions(now)).open,
         refunds: { 'up to T+5 days': open - overdue, 'over T+5 days': overdue },
+        disputes: { 'within 48 hours': awaiting, passed, unknown },
       }
     },
 
@@ -227,6 +267,7 @@ export function createOverview(db: Queryable) {
       return {
         exceptions: await exceptions(now),
         refunds: await refunds(now),
+        disputes: await disputes(now),
         failures: await failures(now),
         byNextAcquirer: await countByNext(now),
         webhooks: await overdueWebhooks(now),

@@ -1,3 +1,4 @@
+import { type Dispute, isFinal, isInFavour } from '../../gateway/disputes/dispute.ts'
 import { EXPIRY_GRACE_MINUTES, isAbandoned } from '../../gateway/payments/outcome.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
@@ -13,15 +14,16 @@ export type Step = { at: Date; what: string; by: string | null; result?: 'succes
  * the telephone.
  */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
-  const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
+  const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, disputes, webhooks } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
     { at: createdAt, what: `order of ${toIndianRupees(amount)} created`, by: 'merchant' },
     ...changes.map(ofChange),
     ...exceptions.flatMap(ofException),
     ...refunds.flatMap(ofRefund),
+    ...disputes.flatMap(ofDispute),
     ...webhooks.map(ofWebhook),
-    ...settlements.map(ofSettlement),
+    ...history.settlements.map(ofSettlement),
   ]
   if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'time to pay expired', by: null })
   if (!isUnreadable && isAbandoned(expiresAt, ended)) {
@@ -68,6 +70,16 @@ function ofRefund(refund: Refund): Step[] {
   const result = status === 'SUCCESS' ? 'success' : 'failure'
   if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null, result })
   return steps
+}
+
+function ofDispute(dispute: Dispute): Step[] {
+  const { disputeId: id, amount, kind, reasonText, respondBy, openedAt, status, updatedAt, acquirer } = dispute
+  const facts = [kind, reasonText, respondBy && `respond by ${toIstTime(respondBy)}`].filter((fact) => fact)
+  const opened = `dispute ${id}${amount === null ? '' : ` of ${toIndianRupees(amount)}`} opened`
+  const first: Step = { at: openedAt, what: [opened, ...facts].join(', '), by: acquirer, result: 'failure' }
+  if (status === 'open') return [first]
+  const result = isFinal(status) ? (isInFavour(status) ? 'success' : 'failure') : undefined
+  return [first, { at: updatedAt, what: `dispute ${id}: ${status}`, by: null, result }]
 }
 
 function ofWebhook(event: NotifiedMerchant): Step {

@@ -32,6 +32,28 @@ const LONG_FAILING_MS = 2 * 60 * 60_000
 /** States of payouts that an operator must check. */
 const OPEN_ARRIVALS: readonly string[] = ['taken back', 'arrived twice', 'amount differs', 'perhaps', 'not arrived']
 
+const DEADLINE_UNKNOWN =
+  'open, deadline unknown: look up the deadline in the acquirer’s dashboard, then run ops disputes update'
+const DEADLINE_PASSED =
+  'open, deadline passed, status unknown: look up the status in the acquirer’s dashboard, then run ops disputes update'
+
+/** Returns the open disputes by deadline. */
+function disputeFacts({ awaiting, amount, passed, unknown, first: [first] }: Today['disputes']): Candidate[] {
+  const response = `await${awaiting === 1 ? 's' : ''} a response, ${cellText(amount)}`
+  const texts = [
+    awaiting > 0
+      ? `${toIndianDigits(awaiting)} ${response}; first: ${first?.disputeId} by ${cellText(first?.respondBy)}`
+      : '',
+    passed > 0 ? `${toIndianDigits(passed)} ${DEADLINE_PASSED}` : '',
+    unknown > 0 ? `${toIndianDigits(unknown)} ${DEADLINE_UNKNOWN}` : '',
+  ]
+  const command = { name: 'disputes list', flags: { open: 'on' } }
+  return texts.map((text, index) => ({
+    ...{ subject: 'disputes', status: text || undefined, command, chapter: 'disputes' },
+    ...(index === texts.length - 1 ? { today: true } : { now: true }),
+  }))
+}
+
 /** Returns the facts of today with their severity, the most urgent first. */
 export function factsOf(all: Today): Fact[] {
   const { at, exceptions, refunds, webhooks, balance, arrivals, expiringKeys, failures, byNextAcquirer } = all
@@ -53,6 +75,7 @@ export function factsOf(all: Today): Fact[] {
       ...{ now: refunds.overdue > 0, today: refunds.open > 0 },
       command: { name: 'refunds list', flags: { open: 'on' } },
     },
+    ...disputeFacts(all.disputes),
     {
       ...{ subject: 'webhooks', status: webhooksText(webhooks, at), chapter: 'webhooks' },
       ...{ now: webhooks.longest.some((endpoint) => isUrgent(endpoint, at)), today: webhooks.behind > 0 },

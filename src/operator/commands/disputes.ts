@@ -1,0 +1,157 @@
+import * as z from 'zod'
+import { DISPUTE_STATUSES, type Dispute, type DisputeReport, isFinal } from '../../gateway/disputes/dispute.ts'
+import { createDisputes } from '../../gateway/disputes/record-dispute.ts'
+import { findDispute, findPaymentOf, listDisputes, listStates } from '../../gateway/disputes/store.ts'
+import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
+import { listRefunds } from '../../gateway/refunds/store.ts'
+import type { Queryable, Transactional } from '../../platform/db/pool.ts'
+import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts'
+import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
+import { toIstTime } from '../../platform/time.ts'
+import { timeOfChange } from './barrier.ts'
+import { change, read } from './command.ts'
+import { CommandError, existing } from './errors.ts'
+import { flag, offering, optional } from './field.ts'
+import { ACQUIRER_FILTER, MID, moment, OPEN, ORDER_ID, SINCE } from './fields.ts'
+import { disputeTable, findOrder } from './find-payments.ts'
+import { document, record, rupees, table } from './result.ts'
+
+const DISPUTE = flag(identifier, 'ID', 'Dispute', 'the acquirer’s id')
+const NAMED = { mid: MID, dispute: DISPUTE, acquirer: ACQUIRER_FILTER }
+const oneStatus = z.enum(DISPUTE_STATUSES, errorText(`must be one of ${DISPUTE_STATUSES.join(', ')}`))
+const STATUS = optional(offering(flag(oneStatus, 'STATUS', 'Status', 'such as "under review"'), DISPUTE_STATUSES))
+const FACTS = {
+  amount: optional(flag(lenientRefund, 'RUPEES', 'Disputed amount', 'in rupees')),
+  kind: optional(flag(text(64), 'KIND', 'Kind', 'such as CHARGEBACK')),
+  reason: optional(flag(text(255), 'TEXT', 'Reason', 'in the acquirer’s words')),
+  respondBy: optional({ ...SINCE, label: 'Respond by', hint: 'IST' }),
+}
+/** Accepts a day, too. */
+const dayOrMoment = z
+  .string()
+  .transform((typed) => (/^\d{4}-\d\d-\d\d$/.test(typed) ? `${typed} 00:00` : typed))
+  .pipe(moment)
+
+export const listOfDisputes = read('disputes list', 'List disputes', {
+  title: 'Disputes',
+  fields: { open: OPEN, mid: optional(MID), acquirer: ACQUIRER_FILTER, status: STATUS },
+  async run({ open = false, status, ...filter }, { db }) {
+    const statuses = DISPUTE_STATUSES.filter((one) => (status ?? one) === one && !(open && isFinal(one)))
+    return disputeTable(await listDisputes(db, { ...filter, statuses }), { empty: 'No disputes.' })
+  },
+})
+
+export const disputeCommands = [
+  listOfDisputes,
+
+  read('disputes show', 'Show a dispute and its history', {
+    title: 'Dispute',
+    fields: NAMED,
+    async run(named, { db }) {
+      const dispute = await findNamed(db, named)
+      const fields = { ...dispute, amount: rupees(dispute.amount) }
+      const states = table('recordedAt, status, statedAt, reportedBy', await listStates(db, dispute), {
+        title: 'Reported states',
+      })
+      return document({ ...fields, states }, record(fields), states)
+    },
+  }),
+
+  change('disputes add', 'Record a dispute that the acquirer did not report', {
+    title: 'Add dispute',
+    note: 'Refunds of the payment that are not sent yet fail.',
+    fields: {
+      orderId: ORDER_ID,
+      dispute: DISPUTE,
+      utr: optional(flag(pastedUtr, 'UTR', 'UTR', 'default: the order’s own payment')),
+      ...FACTS,
+      opened: optional({ ...flag(dayOrMoment, 'TIME', 'Opened', 'IST; default: now'), example: '2026-11-26' }),
+      status: STATUS,
+    },
+    permits: ({ status }) => status === 'SUCCESS',
+    // The audit stores only the reference, because the text pasted around it may contain the customer's name.
+    audited: { utr: (typed) => pastedUtr.parse(typed) },
+    async run({ orderId, dispute: id, utr, opened, status = 'open', ...facts }, { client, db, now, person }) {
+      const { mid } = await findOrder(db, orderId, now)
+      const payment = await knownPayment(client, { mid, orderId, utr })
+      if (opened && opened > now) throw new CommandError(`--opened ${toIstTime(opened)} is after now`)
+      if (await findDispute(client, { mid, acquirer: payment.acquirer, disputeId: id }))
+        throw new CommandError(
+          `dispute ${id} is already recorded: run ops disputes update --mid ${mid} --dispute ${id}`,
+        )
+      const report = { id, orderId, utr: payment.utr, openedAt: opened, status, ...facts }
+      return recordReport({ client, person }, { ...payment, mid }, report)
+    },
+  }),
+
+  change('disputes update', 'Record the new state or other facts of a dispute', {
+    title: 'Update dispute',
+    fields: { ...NAMED, status: STATUS, ...FACTS },
+    check: ({ mid: _, dispute: __, acquirer: ___, ...facts }) =>
+      Object.values(facts).every((one) => one === undefined) ? NO_FACTS : undefined,
+    async run({ mid, dispute, acquirer, ...facts }, { client, person }) {
+      const { disputeId: id, orderId, utr, status } = await findNamed(client, { mid, dispute, acquirer })
+      const payment = await knownPayment(client, { mid, orderId, utr })
+      const report = { id, orderId, utr, ...facts, status: facts.status ?? status }
+      return recordReport({ client, person }, { ...payment, mid }, report)
+    },
+  }),
+]
+
+const NO_FACTS = 'give at least one of --status, --amount, --kind, --reason and --respond-by'
+
+type Named = { mid: string; dispute: string; acquirer: string | undefined }
+
+async function findNamed(db: Queryable, { mid, dispute: disputeId, acquirer }: Named): Promise<Dispute> {
+  const [found, another] = await listDisputes(db, { mid, disputeId, acquirer })
+  if (another) throw new CommandError(`dispute ${disputeId} exists at several acquirer accounts: add --acquirer`)
+  return existing(found, `dispute ${disputeId} of merchant ${mid}`, 'disputes list')
+}
+
+async function knownPayment(db: Queryable, of: { mid: string; orderId: string; utr: string | undefined }) {
+  const [payment] = await findPaymentOf(db, of)
+  if (payment) return payment
+  const missing = of.utr ? `payment with the UTR ${of.utr}` : 'payment'
+  throw new CommandError(`the order has no ${missing}: see ops payments show, or record it with ops payments confirm`)
+}
+
+type Reported = Omit<DisputeReport, 'reasonText'> & { reason: string | undefined }
+
+/** Stores an operator's report of a dispute of the payment, or throws. Returns what the operator confirms. */
+async function recordReport(
+  { client, person }: { client: Transactional; person: string },
+  { mid, acquirer, amount: paid }: { mid: string; acquirer: string; amount: number },
+  { reason: reasonText, ...report }: Reported,
+) {
+  const { id, orderId, amount = 0, utr } = report
+  if (amount > paid) throw new CommandError(`the payment is only ${toIndianRupees(paid)}: check --amount`)
+  const [refunds, exceptions] = [() => listRefunds(client, { mid, orderId }), createExceptions(client)]
+  const [refundsBefore, before] = [await refunds(), await exceptions.ofOrder(mid, orderId)]
+  const reporting = { source: person, now: () => new Date(), barrier: timeOfChange }
+  const recorded = await createDisputes(client).record(acquirer, { ...report, reasonText }, reporting)
+  if ('exception' in recorded || recorded.dispute.status !== report.status) {
+    const stored = await findDispute(client, { mid, acquirer, disputeId: id })
+    throw new CommandError(
+      stored
+        ? `dispute ${id} has the status ${stored.status} since ${toIstTime(stored.updatedAt)}, which a final or newer report stated: ask the acquirer which one is valid`
+        : 'the payment already has 20 disputes, the maximum: see ops disputes list',
+    )
+  }
+  const { dispute } = recorded
+  const wasOpen = new Set(refundsBefore.flatMap((one) => (one.endedAt === null ? one.ourRefundId : [])))
+  const ofPayment = (await refunds()).filter((one) => one.utr === utr && wasOpen.has(one.ourRefundId))
+  const continuing = ofPayment.filter(({ endedAt }) => endedAt === null).length
+  const known = new Set(before.map((one) => one.id))
+  const stored = (await exceptions.ofOrder(mid, orderId)).filter((one) => !known.has(one.id))
+  return {
+    data: document(
+      { ...dispute, amount: rupees(dispute.amount) },
+      `Dispute ${id} of order ${orderId}: ${dispute.status}.`,
+    ),
+    figures: {
+      ...{ amount: rupees(dispute.amount), status: dispute.status, mid, orderId, UTR: dispute.utr, acquirer },
+      ...{ 'refunds that fail': ofPayment.length - continuing, 'refunds that continue': continuing },
+    },
+    warnings: stored.map(({ kind, note }) => `exception "${kind}", ${note}: see ops payments exceptions --open`),
+  }
+}
