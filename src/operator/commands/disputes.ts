@@ -17,7 +17,11 @@ import { disputeTable, findOrder } from './find-payments.ts'
 import { document, record, rupees, table } from './result.ts'
 
 const DISPUTE = flag(identifier, 'ID', 'Dispute', 'the acquirer’s id')
-const NAMED = { mid: MID, dispute: DISPUTE, acquirer: ACQUIRER_FILTER }
+const NAMED = {
+  dispute: { ...DISPUTE, record: { column: 'disputeId' } },
+  mid: { ...MID, record: { column: 'mid' } },
+  acquirer: { ...ACQUIRER_FILTER, record: { column: 'acquirer' } },
+}
 const oneStatus = z.enum(DISPUTE_STATUSES, errorText(`must be one of ${DISPUTE_STATUSES.join(', ')}`))
 const STATUS = optional(offering(flag(oneStatus, 'STATUS', 'Status', 'such as "under review"'), DISPUTE_STATUSES))
 const FACTS = {
@@ -53,7 +57,9 @@ export const disputeCommands = [
       const states = table('recordedAt, status, statedAt, reportedBy', await listStates(db, dispute), {
         title: 'Reported states',
       })
-      return document({ ...fields, states }, record(fields), states)
+      const { mid, disputeId, acquirer } = dispute
+      const next = `Record a new state with ops disputes update --mid ${mid} --dispute ${disputeId} --acquirer ${acquirer}`
+      return document({ ...fields, states }, record(fields), next, states)
     },
   }),
 

@@ -129,11 +129,11 @@ export function refundTable(refunds: Refund[], views: { title?: string; empty?: 
 export function disputeTable(disputes: Dispute[], views: { title?: string; empty?: string } = {}): TableData {
   const columns =
     'respondBy, disputeId, status, ₹amount, kind, reasonText, mid, orderId, utr, acquirer, openedAt, updatedAt'
+  const flagsOf = ({ mid, disputeId: dispute, acquirer }: Dispute) => ({ dispute, mid, acquirer })
   return table(columns, disputes, {
     ...views,
-    links: ({ mid, disputeId: dispute, acquirer }) => ({
-      disputeId: { name: 'disputes show', flags: { mid, dispute, acquirer } },
-    }),
+    links: (dispute) => ({ disputeId: { name: 'disputes show', flags: flagsOf(dispute) } }),
+    changes: (dispute) => [flagsOf(dispute)],
   })
 }
 
