@@ -112,7 +112,7 @@ describe('payments resolve', () => {
       '--kind must be one of: unknown order, amount differs, UTR of another order, UTR of another merchant, ' +
         'double payment, late payment, ' +
         'failure after success, unreadable, refund unsure, refund without an end, refund failed after success, ' +
-        'refunded above what was paid, refund differs',
+        'refunded above what was paid, refund differs, unknown dispute, dispute differs, refund of a disputed payment',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
   ])('ops payments rejects the arguments %j with usage and exit code 2', async (args, message) => {

@@ -84,6 +84,7 @@ describe('ops today', () => {
       merchants: [],
       exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, amount: '0.00', oldest: [] },
       refunds: { open: 0, overdue: 0, amount: 0, oldest: [] },
+      disputes: { awaiting: 0, amount: 0, passed: 0, unknown: 0, first: [] },
       failures: [],
       byNextAcquirer: 0,
       webhooks: { behind: 0, longest: [] },

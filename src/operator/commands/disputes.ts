@@ -3,6 +3,7 @@ import { DISPUTE_STATUSES, type Dispute, type DisputeReport, isFinal } from '../
 import { createDisputes } from '../../gateway/disputes/record-dispute.ts'
 import { findDispute, findPaymentOf, listDisputes, listStates } from '../../gateway/disputes/store.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
+import { lockOrder } from '../../gateway/refunds/create-refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Queryable, Transactional } from '../../platform/db/pool.ts'
 import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts'
@@ -114,7 +115,10 @@ async function findNamed(db: Queryable, { mid, dispute: disputeId, acquirer }: N
   return existing(found, `dispute ${disputeId} of merchant ${mid}`, 'disputes list')
 }
 
+/** Returns the payment of a dispute. Locks its order, so that nothing else changes the payment’s refunds meanwhile. */
 async function knownPayment(db: Queryable, of: { mid: string; orderId: string; utr: string | undefined }) {
+  await timeOfChange(db)
+  await lockOrder(db, of)
   const [payment] = await findPaymentOf(db, of)
   if (payment) return payment
   const missing = of.utr ? `payment with the UTR ${of.utr}` : 'payment'
