@@ -120,6 +120,11 @@ describe('ops disputes', () => {
   })
 })
 
+it('the service counts the disputes that await a response by deadline', async () => {
+  await add('--respond-by', new Date(service.clock.now().getTime() + 60 * 60_000).toISOString())
+  expect(await service.metrics()).toMatch(/^payment_disputes_open\{deadline="within 48 hours"\} [1-9]/m)
+})
+
 describe('ops disputes rejects', () => {
   it('a dispute of an unpaid order or an unknown payment, and stores nothing', async () => {
     const unpaid = await newOrder()
