@@ -211,7 +211,7 @@ describe('refunds of a disputed payment', () => {
 
   it('ops refunds create requires --despite-dispute while a dispute is not final, and then warns', async () => {
     await add('--amount', '150')
-    expect(await rejected(refund())).toContain('or add --despite-dispute')
+    expect(await rejected(refund())).toContain('add --despite-dispute to refund it nevertheless')
     const { code, stderr } = await ops(...refund('--amount', '10', '--despite-dispute'))
     expect([code, stderr]).toEqual([
       0,

@@ -158,6 +158,7 @@ async function recordReport(
       { ...dispute, amount: rupees(dispute.amount) },
       `Dispute ${id} of order ${orderId}: ${dispute.status}.`,
     ),
+    created: { mid },
     figures: {
       ...{ amount: rupees(dispute.amount), status: dispute.status, mid, orderId, UTR: dispute.utr, acquirer },
       ...{ 'refunds that fail': ofPayment.length - continuing, 'refunds that continue': continuing },

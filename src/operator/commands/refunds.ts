@@ -52,7 +52,7 @@ export const refundCommands = [
         { orderId: ORDER_ID, amount: AMOUNT, note: NOTE },
         { exception: EXCEPTION, note: optional(NOTE) },
       ]),
-      despiteDispute: optional(toggle('Refund although a dispute of the payment is open')),
+      despiteDispute: optional(toggle('Despite an open dispute')),
     },
     isUsual: true,
     permits: (record) =>
@@ -242,7 +242,7 @@ const REJECTED: Record<Extract<RefundResult, { rejected: string }>['rejected'], 
   'unknown order': 'the order does not exist',
   'not successful': 'the order has no successful payment: see ops payments show',
   disputed:
-    'a dispute of the payment is open, and the bank may return the money: see ops disputes list, or add --despite-dispute',
+    'a dispute of the payment is open, and the bank may return the money: add --despite-dispute to refund it nevertheless, or see ops disputes list',
   'refund_id exists': 'the refund already exists',
   exceeds: 'the amount exceeds the unrefunded rest of the payment: see its refunds with ops payments show',
   'too many': 'the payment already has 100 refunds, the maximum',
