@@ -158,7 +158,7 @@ describe('ops disputes rejects', () => {
     await add('--status', 'lost')
     for (const status of ['won', 'open'])
       expect(await rejected(['disputes', 'update', ...named('--status', status)])).toContain(
-        'dispute D1 has the status lost since ',
+        'dispute D1 is lost since ',
       )
     expect((await json('payments', 'show', '--order-id', orderId)).exceptions).toEqual([])
     expect(await update('--status', 'lost', '--amount', '10')).toMatchObject({ status: 'lost', amount: '10.00' })
@@ -170,7 +170,7 @@ describe('ops disputes rejects', () => {
       await createDisputes(service.db).record('direct', report, { source: 'notification', now: () => new Date() })
     }
     expect(await rejected(['disputes', 'add', '--order-id', orderId, '--dispute', 'D1'])).toContain(
-      'the payment already has 20 disputes, the maximum',
+      'the payment already has 20 disputes: see ops disputes list',
     )
     expect(await stored()).toBe(20)
   })
@@ -215,7 +215,7 @@ describe('refunds of a disputed payment', () => {
     const { code, stderr } = await ops(...refund('--amount', '10', '--despite-dispute'))
     expect([code, stderr]).toEqual([
       0,
-      expect.stringContaining('dispute D1 of ₹150.00 of the payment is not decided: the bank may return the money'),
+      expect.stringContaining('dispute D1 is not decided: the bank may return the money a second time'),
     ])
     await update('--status', 'won')
     expect((await ops(...refund('--amount', '10'))).code).toBe(0)

@@ -42,7 +42,7 @@ function balanceOf({ balances = true, count = 0 }): Today['balance'] {
 const exceptionsOf = (age: string) => ({ ...NOTHING_OPEN, open: { ...NOTHING_OPEN.open, [age]: 1 } })
 const refundsOf = (open: number, overdue: number) => ({ ...QUIET.refunds, open, overdue })
 function disputesOf(counts: Partial<Today['disputes']>): Today['disputes'] {
-  return { awaiting: 0, amount: new Money(0, true), passed: 0, unknown: 0, first: [], ...counts }
+  return { awaiting: 0, amount: new Money(0, true), passed: 0, unknown: 0, first: null, respondBy: null, ...counts }
 }
 const webhookOf = (problem: object) => ({
   behind: 1,

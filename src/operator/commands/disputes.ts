@@ -8,7 +8,7 @@ import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Queryable, Transactional } from '../../platform/db/pool.ts'
 import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts'
 import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
-import { toIstTime } from '../../platform/time.ts'
+import { dayText, MOMENT_RULE, startOfDay, toIstTime } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
 import { change, read } from './command.ts'
 import { CommandError, existing } from './errors.ts'
@@ -25,18 +25,13 @@ const NAMED = {
 }
 const oneStatus = z.enum(DISPUTE_STATUSES, errorText(`must be one of ${DISPUTE_STATUSES.join(', ')}`))
 const STATUS = optional(offering(flag(oneStatus, 'STATUS', 'Status', 'such as "under review"'), DISPUTE_STATUSES))
+const dayOrMoment = z.union([dayText.transform(startOfDay), moment], errorText(MOMENT_RULE))
 const FACTS = {
   amount: optional(flag(lenientRefund, 'RUPEES', 'Disputed amount', 'in rupees')),
   kind: optional(flag(text(64), 'KIND', 'Kind', 'such as CHARGEBACK')),
   reason: optional(flag(text(255), 'TEXT', 'Reason', 'in the acquirer’s words')),
   respondBy: optional({ ...SINCE, label: 'Respond by', hint: 'IST' }),
 }
-/** Accepts a day, too. */
-const dayOrMoment = z
-  .string()
-  .transform((typed) => (/^\d{4}-\d\d-\d\d$/.test(typed) ? `${typed} 00:00` : typed))
-  .pipe(moment)
-
 export const listOfDisputes = read('disputes list', 'List disputes', {
   title: 'Disputes',
   fields: { open: OPEN, mid: optional(MID), acquirer: ACQUIRER_FILTER, status: STATUS },
@@ -87,7 +82,7 @@ export const disputeCommands = [
           `dispute ${id} is already recorded: run ops disputes update --mid ${mid} --dispute ${id}`,
         )
       const report = { id, orderId, utr: payment.utr, openedAt: opened, status, ...facts }
-      return recordReport({ client, person }, { ...payment, mid }, report)
+      return recordReport({ client, person }, payment, report)
     },
   }),
 
@@ -100,11 +95,12 @@ export const disputeCommands = [
       const { disputeId: id, orderId, utr, status } = await findNamed(client, { mid, dispute, acquirer })
       const payment = await knownPayment(client, { mid, orderId, utr })
       const report = { id, orderId, utr, ...facts, status: facts.status ?? status }
-      return recordReport({ client, person }, { ...payment, mid }, report)
+      return recordReport({ client, person }, payment, report)
     },
   }),
 ]
 
+const ASK_ACQUIRER = 'a final or newer report states this: ask the acquirer which one is valid'
 const NO_FACTS = 'give at least one of --status, --amount, --kind, --reason and --respond-by'
 
 type Named = { mid: string; dispute: string; acquirer: string | undefined }
@@ -120,7 +116,7 @@ async function knownPayment(db: Queryable, of: { mid: string; orderId: string; u
   await timeOfChange(db)
   await lockOrder(db, of)
   const [payment] = await findPaymentOf(db, of)
-  if (payment) return payment
+  if (payment) return { ...payment, mid: of.mid }
   const missing = of.utr ? `payment with the UTR ${of.utr}` : 'payment'
   throw new CommandError(`the order has no ${missing}: see ops payments show, or record it with ops payments confirm`)
 }
@@ -133,36 +129,29 @@ async function recordReport(
   { mid, acquirer, amount: paid }: { mid: string; acquirer: string; amount: number },
   { reason: reasonText, ...report }: Reported,
 ) {
-  const { id, orderId, amount = 0, utr } = report
+  const { id, orderId, amount = 0 } = report
   if (amount > paid) throw new CommandError(`the payment is only ${toIndianRupees(paid)}: check --amount`)
-  const [refunds, exceptions] = [() => listRefunds(client, { mid, orderId }), createExceptions(client)]
-  const [refundsBefore, before] = [await refunds(), await exceptions.ofOrder(mid, orderId)]
+  const countOpen = async () =>
+    (await listRefunds(client, { mid, orderId })).filter((one) => one.utr === report.utr && one.endedAt === null).length
+  const [openBefore, begunAt] = [await countOpen(), new Date()]
   const reporting = { source: person, now: () => new Date(), barrier: timeOfChange }
   const recorded = await createDisputes(client).record(acquirer, { ...report, reasonText }, reporting)
-  if ('exception' in recorded || recorded.dispute.status !== report.status) {
-    const stored = await findDispute(client, { mid, acquirer, disputeId: id })
-    throw new CommandError(
-      stored
-        ? `dispute ${id} has the status ${stored.status} since ${toIstTime(stored.updatedAt)}, which a final or newer report stated: ask the acquirer which one is valid`
-        : 'the payment already has 20 disputes, the maximum: see ops disputes list',
-    )
-  }
-  const { dispute } = recorded
-  const wasOpen = new Set(refundsBefore.flatMap((one) => (one.endedAt === null ? one.ourRefundId : [])))
-  const ofPayment = (await refunds()).filter((one) => one.utr === utr && wasOpen.has(one.ourRefundId))
-  const continuing = ofPayment.filter(({ endedAt }) => endedAt === null).length
-  const known = new Set(before.map((one) => one.id))
-  const stored = (await exceptions.ofOrder(mid, orderId)).filter((one) => !known.has(one.id))
+  const dispute = await findDispute(client, { mid, acquirer, disputeId: id })
+  if (dispute === undefined) throw new CommandError('the payment already has 20 disputes: see ops disputes list')
+  const { status, updatedAt, utr } = dispute
+  if ('exception' in recorded || status !== report.status)
+    throw new CommandError(`dispute ${id} is ${status} since ${toIstTime(updatedAt)}: ${ASK_ACQUIRER}`)
+  const open = await countOpen()
+  const exceptions = await createExceptions(client).ofOrder(mid, orderId)
   return {
-    data: document(
-      { ...dispute, amount: rupees(dispute.amount) },
-      `Dispute ${id} of order ${orderId}: ${dispute.status}.`,
-    ),
+    data: document({ ...dispute, amount: rupees(dispute.amount) }, `Dispute ${id} of order ${orderId}: ${status}.`),
     created: { mid },
     figures: {
-      ...{ amount: rupees(dispute.amount), status: dispute.status, mid, orderId, UTR: dispute.utr, acquirer },
-      ...{ 'refunds that fail': ofPayment.length - continuing, 'refunds that continue': continuing },
+      ...{ amount: rupees(dispute.amount), status, mid, orderId, UTR: utr, acquirer },
+      ...{ 'refunds that fail': openBefore - open, 'refunds that continue': open },
     },
-    warnings: stored.map(({ kind, note }) => `exception "${kind}", ${note}: see ops payments exceptions --open`),
+    warnings: exceptions.flatMap(({ receivedAt, kind, note }) =>
+      receivedAt < begunAt ? [] : `exception "${kind}", ${note}: see ops payments exceptions --open`,
+    ),
   }
 }

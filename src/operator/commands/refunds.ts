@@ -151,8 +151,7 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
   const others = ofOrder.filter((one) => one.utr === utr && one.ourRefundId !== ourRefundId)
   const sumOf = (status: Refund['status']) =>
     new Money(others.reduce((sum, one) => (one.status === status ? addPaise(sum, one.amount) : sum), 0))
-  const statuses = ['open', 'under review']
-  const disputes = (await listDisputes(client, { mid, orderId, statuses })).filter((one) => one.utr === utr)
+  const disputes = await listDisputes(client, { mid, orderId, statuses: ['open', 'under review'] })
   const left = (await findPayment(client, { mid, orderId, utr }))?.left ?? 0
   const open = (await createExceptions(client).ofOrder(mid, orderId)).filter(
     ({ id, kind, resolution }) => resolution === null && id !== exception && REFUNDED_KINDS.includes(kind),
@@ -168,9 +167,8 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
         ({ id, kind, amount: paid }) =>
           `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, use ops refunds create --exception ${id} instead`,
       ),
-      ...disputes.map(
-        ({ disputeId, amount: disputed }) =>
-          `dispute ${disputeId}${disputed ? ` of ${toIndianRupees(disputed)}` : ''} of the payment is not decided: the bank may return the money a second time`,
+      ...disputes.flatMap(({ utr: disputed, disputeId }) =>
+        disputed === utr ? `dispute ${disputeId} is not decided: the bank may return the money a second time` : [],
       ),
     ],
   }

@@ -54,17 +54,6 @@ export type OpenRefund = {
   madeAt: Date
 }
 
-/** A dispute that awaits a response, or whose deadline is unknown or passed in the last 30 days. */
-export type OpenDispute = {
-  mid: string
-  disputeId: string
-  orderId: string
-  acquirer: string
-  /** The amount of the payment if the disputed amount is unknown. */
-  amount: Paise
-  respondBy: Date | null
-}
-
 /** Numbers of open exceptions and open refunds by age, and of open disputes by deadline. */
 export type OpenCounts = Record<'exceptions' | 'refunds' | 'disputes', Record<string, number>>
 
@@ -78,10 +67,15 @@ export type Overview = {
   /** `overdue` counts refunds older than T+5 days. `amount` is the sum of all open refunds in paise. */
   refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
   /**
-   * Numbers of open disputes by deadline: within 48 hours (`awaiting`, with the sum `amount` in paise), passed in the last
-   * 30 days, and unknown. `first` lists the awaiting ones first, by deadline.
+   * Numbers of open disputes by deadline: within 48 hours (`awaiting`), passed in the last 30 days, and unknown. `amount`
+   * is the sum of the awaiting ones in paise, in which a payment replaces an unknown amount. `first` is the id of the one
+   * with the first deadline, which is `respondBy`.
    */
-  disputes: { awaiting: number; amount: Paise; passed: number; unknown: number; first: OpenDispute[] }
+  disputes: Record<'awaiting' | 'passed' | 'unknown', number> & {
+    amount: Paise
+    first: string | null
+    respondBy: Date | null
+  }
   /** Failed payment attempts for orders created today (IST), by reason. The most frequent reason comes first. */
   failures: { reason: FailureReason; count: number }[]
   /** Number of today's orders that were created at the fallback acquirer. */
@@ -148,23 +142,18 @@ export function createOverview(db: Queryable) {
   }
 
   async function disputes(now: Date): Promise<Overview['disputes']> {
-    const { rows } = await db.query<OpenDispute & Omit<Overview['disputes'], 'first' | 'amount'> & { sum: number }>(
-      `select d.mid, d.dispute_id as "disputeId", d.order_id as "orderId", d.acquirer, d.respond_by as "respondBy",
-              coalesce(d.amount_paise, p.amount_paise) as amount,
-              count(*) filter (where d.respond_by > $1) over () as awaiting,
-              count(*) filter (where d.respond_by <= $1) over () as passed,
-              count(*) filter (where d.respond_by is null) over () as unknown,
-              coalesce(sum(coalesce(d.amount_paise, p.amount_paise)) filter (where d.respond_by > $1) over (), 0)::bigint as sum
+    const { rows } = await db.query<Overview['disputes']>(
+      `select count(*) filter (where respond_by > $1) as awaiting, count(*) filter (where respond_by <= $1) as passed,
+              count(*) filter (where respond_by is null) as unknown,
+              coalesce(sum(coalesce(d.amount_paise, p.amount_paise)) filter (where respond_by > $1), 0)::bigint as amount,
+              (array_agg(dispute_id order by respond_by) filter (where respond_by > $1))[1] as first,
+              min(respond_by) filter (where respond_by > $1) as "respondBy"
          from disputes d
          join payments p on p.mid = d.mid and p.utr = d.utr
-        where d.status = 'open' and (d.respond_by is null or (d.respond_by > $2 and d.respond_by <= $3))
-        order by d.respond_by <= $1, d.respond_by, d.mid, d.dispute_id
-        limit $4`,
-      [now, hoursBefore(now, PASSED_SHOWN_HOURS), hoursBefore(now, -RESPONSE_HOURS), LISTED],
+        where status = 'open' and (respond_by is null or (respond_by > $2 and respond_by <= $3))`,
+      [now, hoursBefore(now, PASSED_SHOWN_HOURS), hoursBefore(now, -RESPONSE_HOURS)],
     )
-    const { awaiting, passed, unknown, sum } = rows[0] ?? { awaiting: 0, passed: 0, unknown: 0, sum: 0 }
-    const first = rows.map(({ awaiting, passed, unknown, sum, ...dispute }) => dispute)
-    return { awaiting, amount: sum, passed, unknown, first }
+    return rows[0] as Overview['disputes']
   }
 
   async function failures(now: Date): Promise<Overview['failures']> {

@@ -72,14 +72,13 @@ function ofRefund(refund: Refund): Step[] {
   return steps
 }
 
-function ofDispute(dispute: Dispute): Step[] {
-  const { disputeId: id, amount, kind, reasonText, respondBy, openedAt, status, updatedAt, acquirer } = dispute
+function ofDispute({ disputeId: id, amount, status, ...dispute }: Dispute): Step[] {
+  const { kind, reasonText, respondBy, openedAt, updatedAt, acquirer } = dispute
   const facts = [kind, reasonText, respondBy && `respond by ${toIstTime(respondBy)}`].filter((fact) => fact)
-  const opened = `dispute ${id}${amount === null ? '' : ` of ${toIndianRupees(amount)}`} opened`
-  const first: Step = { at: openedAt, what: [opened, ...facts].join(', '), by: acquirer, result: 'failure' }
-  if (status === 'open') return [first]
-  const result = isFinal(status) ? (isInFavour(status) ? 'success' : 'failure') : undefined
-  return [first, { at: updatedAt, what: `dispute ${id}: ${status}`, by: null, result }]
+  const what = [`dispute ${id}${amount === null ? '' : ` of ${toIndianRupees(amount)}`} opened`, ...facts].join(', ')
+  const steps: Step[] = [{ at: openedAt, what, by: acquirer, result: 'failure' }]
+  const result = isInFavour(status) ? 'success' : isFinal(status) ? 'failure' : undefined
+  return status === 'open' ? steps : [...steps, { at: updatedAt, what: `dispute ${id}: ${status}`, by: null, result }]
 }
 
 function ofWebhook(event: NotifiedMerchant): Step {

@@ -37,20 +37,15 @@ const DEADLINE_UNKNOWN =
 const DEADLINE_PASSED =
   'open, deadline passed, status unknown: look up the status in the acquirer’s dashboard, then run ops disputes update'
 
-/** Returns the open disputes by deadline. */
-function disputeFacts({ awaiting, amount, passed, unknown, first: [first] }: Today['disputes']): Candidate[] {
-  const response = `await${awaiting === 1 ? 's' : ''} a response, ${cellText(amount)}`
-  const texts = [
-    awaiting > 0
-      ? `${toIndianDigits(awaiting)} ${response}; first: ${first?.disputeId} by ${cellText(first?.respondBy)}`
-      : '',
-    passed > 0 ? `${toIndianDigits(passed)} ${DEADLINE_PASSED}` : '',
-    unknown > 0 ? `${toIndianDigits(unknown)} ${DEADLINE_UNKNOWN}` : '',
-  ]
-  const command = { name: 'disputes list', flags: { open: 'on' } }
-  return texts.map((text, index) => ({
-    ...{ subject: 'disputes', status: text || undefined, command, chapter: 'disputes' },
-    ...(index === texts.length - 1 ? { today: true } : { now: true }),
+function disputeFacts({ awaiting, amount, passed, unknown, first, respondBy }: Today['disputes']): Candidate[] {
+  const counts = [
+    [awaiting, `awaiting a response, ${cellText(amount)}; first: ${first} by ${cellText(respondBy)}`],
+    [passed, DEADLINE_PASSED],
+    [unknown, DEADLINE_UNKNOWN],
+  ] as const
+  return counts.map(([count, text]) => ({
+    ...{ subject: 'disputes', status: count > 0 ? `${toIndianDigits(count)} ${text}` : undefined, chapter: 'disputes' },
+    ...{ now: text !== DEADLINE_UNKNOWN, today: true, command: { name: 'disputes list', flags: { open: 'on' } } },
   }))
 }
 

@@ -43,7 +43,7 @@ export async function readToday(
     hours: hours.flatMap((one, hour) => (one.orders > 0 ? [{ hour, ...shownCounts(one) }] : [])),
     ...(byMerchant && { merchants }),
     refunds: { ...refunds, amount: new Money(refunds.amount, true), oldest: refunds.oldest.map(inNumbers) },
-    disputes: { ...disputes, amount: new Money(disputes.amount, true), first: disputes.first.map(inNumbers) },
+    disputes: { ...disputes, amount: new Money(disputes.amount, true) },
     exceptions: { ...exceptions, amount: new Money(exceptions.amount), oldest: exceptions.oldest.map(inRupees) },
     balance: balance === undefined ? null : shownBalance(balance),
     arrivals: arrivals.map((one) => ({ ...one, net: new Money(one.net) })),
