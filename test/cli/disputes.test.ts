@@ -112,11 +112,11 @@ describe('ops disputes', () => {
     await add(...FACTS, '--opened', '2026-01-26')
     const { disputes, refundable } = await json('payments', 'show', '--order-id', orderId)
     expect([disputes, refundable]).toEqual([[expect.objectContaining({ disputeId: 'D1', status: 'open' })], 200])
-    const opened = 'dispute D1 of ₹150.50 opened, CHARGEBACK, goods not received'
-    expect((await ops('payments', 'show', '--order-id', orderId)).stdout).toContain(opened)
+    const text = async () => (await ops('payments', 'show', '--order-id', orderId)).stdout
+    expect(await text()).toMatch(/\nDisputes\n.*\n- +D1 +open +₹150\.50 +CHARGEBACK +goods not received /)
     await update('--status', 'lost')
     expect((await json('payments', 'show', '--order-id', orderId)).refundable).toBe(49.5)
-    expect((await ops('payments', 'show', '--order-id', orderId)).stdout).toMatch(/ dispute D1: lost *$/m)
+    expect(await text()).toMatch(/^- +D1 +lost /m)
   })
 })
 
@@ -126,14 +126,13 @@ it('the service counts the disputes that await a response by deadline', async ()
 })
 
 describe('ops disputes rejects', () => {
+  const UNKNOWN_PAYMENT = 'the order has no such payment: see ops payments show, or record it with ops payments confirm'
   it('a dispute of an unpaid order or an unknown payment, and stores nothing', async () => {
     const unpaid = await newOrder()
-    expect(await rejected(['disputes', 'add', '--order-id', unpaid, '--dispute', 'D1'])).toContain(
-      'the order has no payment: see ops payments show, or record it with ops payments confirm',
-    )
+    expect(await rejected(['disputes', 'add', '--order-id', unpaid, '--dispute', 'D1'])).toContain(UNKNOWN_PAYMENT)
     const other = newUtr()
     expect(await rejected(['disputes', 'add', '--order-id', orderId, '--dispute', 'D1', '--utr', other])).toContain(
-      `the order has no payment with the UTR ${other}: see`,
+      UNKNOWN_PAYMENT,
     )
     const unknown = '0'.repeat(32)
     expect(await rejected(['disputes', 'add', '--order-id', unknown, '--dispute', 'D1'])).toContain('does not exist')
@@ -198,9 +197,7 @@ describe('refunds of a disputed payment', () => {
     await service.db.query(`update refunds set acquirer = 'setu' where our_refund_id = $1`, [unsent])
     const { code, stderr } = await ops('disputes', 'add', '--order-id', orderId, '--dispute', 'D1')
     expect(code).toBe(0)
-    expect(stderr).toContain(
-      'exception "refund of a disputed payment", dispute D1: up to 10.00 may be returned twice: see ops payments exceptions --open',
-    )
+    expect(stderr).toContain('new exception "refund of a disputed payment": see ops payments exceptions --open')
     const { refunds } = await json('payments', 'show', '--order-id', orderId)
     const byId = new Map(refunds.map((one: { refundId: string }) => [one.refundId, one]))
     expect([byId.get(open), byId.get(unsent)]).toMatchObject([
@@ -215,7 +212,7 @@ describe('refunds of a disputed payment', () => {
     const { code, stderr } = await ops(...refund('--amount', '10', '--despite-dispute'))
     expect([code, stderr]).toEqual([
       0,
-      expect.stringContaining('dispute D1 is not decided: the bank may return the money a second time'),
+      expect.stringContaining('a dispute of the payment is open: the bank may return the money a second time'),
     ])
     await update('--status', 'won')
     expect((await ops(...refund('--amount', '10'))).code).toBe(0)

@@ -330,7 +330,7 @@ describe('ops today', () => {
     const text = await run([], db)
     for (const line of [
       /^now +disputes +2 awaiting a response, ₹1,434\.56; first: FIRST by 2026-04-20 12:00:00 IST *$/m,
-      /^now +disputes +2 open, deadline passed, status unknown: .* run ops disputes update *$/m,
+      /^now +disputes +2 open, deadline passed, status unknown: look it up .* run ops disputes update *$/m,
       /^today +disputes +1 open, deadline unknown: .* run ops disputes update *$/m,
     ])
       expect(text).toMatch(line)

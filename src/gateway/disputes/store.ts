@@ -35,11 +35,10 @@ export const listDisputes = query<Dispute, DisputeFilter>(`${DISPUTE}
      and (:statuses::text[] is null or d.status = any (:statuses))
    order by d.opened_at, d.mid, d.dispute_id`)
 
+type DisputedPayment = { utr: string; acquirer: string; amount: Paise }
+
 /** Returns the payment of an order that has this UTR; without one, the order's own payment. */
-export const findPaymentOf = query<
-  { utr: string; acquirer: string; amount: Paise },
-  { mid: string; orderId: string; utr: string | undefined }
->(`
+export const findPaymentOf = query<DisputedPayment, { mid: string; orderId: string; utr: string | undefined }>(`
   select utr, acquirer, amount_paise as amount
     from payments
    where mid = :mid and order_id = :orderId

@@ -1,8 +1,7 @@
 import * as z from 'zod'
-import { DISPUTE_STATUSES, type Dispute, type DisputeReport, isFinal } from '../../gateway/disputes/dispute.ts'
+import { DISPUTE_STATUSES, type DisputeReport, isFinal } from '../../gateway/disputes/dispute.ts'
 import { createDisputes } from '../../gateway/disputes/record-dispute.ts'
 import { findDispute, findPaymentOf, listDisputes, listStates } from '../../gateway/disputes/store.ts'
-import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { lockOrder } from '../../gateway/refunds/create-refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Queryable, Transactional } from '../../platform/db/pool.ts'
@@ -12,7 +11,7 @@ import { dayText, MOMENT_RULE, startOfDay, toIstTime } from '../../platform/time
 import { timeOfChange } from './barrier.ts'
 import { change, read } from './command.ts'
 import { CommandError, existing } from './errors.ts'
-import { flag, offering, optional } from './field.ts'
+import { flag, type InputOf, offering, optional } from './field.ts'
 import { ACQUIRER_FILTER, MID, moment, OPEN, ORDER_ID, SINCE } from './fields.ts'
 import { disputeTable, findOrder } from './find-payments.ts'
 import { document, record, rupees, table } from './result.ts'
@@ -32,6 +31,7 @@ const FACTS = {
   reason: optional(flag(text(255), 'TEXT', 'Reason', 'in the acquirer’s words')),
   respondBy: optional({ ...SINCE, label: 'Respond by', hint: 'IST' }),
 }
+
 export const listOfDisputes = read('disputes list', 'List disputes', {
   title: 'Disputes',
   fields: { open: OPEN, mid: optional(MID), acquirer: ACQUIRER_FILTER, status: STATUS },
@@ -50,9 +50,7 @@ export const disputeCommands = [
     async run(named, { db }) {
       const dispute = await findNamed(db, named)
       const fields = { ...dispute, amount: rupees(dispute.amount) }
-      const states = table('recordedAt, status, statedAt, reportedBy', await listStates(db, dispute), {
-        title: 'Reported states',
-      })
+      const states = table(STATES, await listStates(db, dispute), { title: 'Reported states' })
       const { mid, disputeId, acquirer } = dispute
       const next = `Record a new state with ops disputes update --mid ${mid} --dispute ${disputeId} --acquirer ${acquirer}`
       return document({ ...fields, states }, record(fields), next, states)
@@ -73,16 +71,10 @@ export const disputeCommands = [
     permits: ({ status }) => status === 'SUCCESS',
     // The audit stores only the reference, because the text pasted around it may contain the customer's name.
     audited: { utr: (typed) => pastedUtr.parse(typed) },
-    async run({ orderId, dispute: id, utr, opened, status = 'open', ...facts }, { client, db, now, person }) {
-      const { mid } = await findOrder(db, orderId, now)
-      const payment = await knownPayment(client, { mid, orderId, utr })
-      if (opened && opened > now) throw new CommandError(`--opened ${toIstTime(opened)} is after now`)
-      if (await findDispute(client, { mid, acquirer: payment.acquirer, disputeId: id }))
-        throw new CommandError(
-          `dispute ${id} is already recorded: run ops disputes update --mid ${mid} --dispute ${id}`,
-        )
-      const report = { id, orderId, utr: payment.utr, openedAt: opened, status, ...facts }
-      return recordReport({ client, person }, payment, report)
+    async run({ orderId, dispute: id, utr, opened: openedAt, status = 'open', ...facts }, context) {
+      const { mid } = await findOrder(context.db, orderId, context.now)
+      if (openedAt && openedAt > context.now) throw new CommandError(`--opened ${toIstTime(openedAt)} is after now`)
+      return recordReport(context, { mid, isNew: true, id, orderId, utr, openedAt, status, ...facts })
     },
   }),
 
@@ -91,58 +83,58 @@ export const disputeCommands = [
     fields: { ...NAMED, status: STATUS, ...FACTS },
     check: ({ mid: _, dispute: __, acquirer: ___, ...facts }) =>
       Object.values(facts).every((one) => one === undefined) ? NO_FACTS : undefined,
-    async run({ mid, dispute, acquirer, ...facts }, { client, person }) {
-      const { disputeId: id, orderId, utr, status } = await findNamed(client, { mid, dispute, acquirer })
-      const payment = await knownPayment(client, { mid, orderId, utr })
-      const report = { id, orderId, utr, ...facts, status: facts.status ?? status }
-      return recordReport({ client, person }, payment, report)
+    async run({ mid, dispute, acquirer, ...facts }, context) {
+      const { disputeId: id, orderId, utr, status } = await findNamed(context.client, { mid, dispute, acquirer })
+      return recordReport(context, { mid, id, orderId, utr, ...facts, status: facts.status ?? status })
     },
   }),
 ]
 
 const ASK_ACQUIRER = 'a final or newer report states this: ask the acquirer which one is valid'
+const STATES = 'recordedAt, status, statedAt, reportedBy'
+const UNKNOWN_PAYMENT = 'the order has no such payment: see ops payments show, or record it with ops payments confirm'
 const NO_FACTS = 'give at least one of --status, --amount, --kind, --reason and --respond-by'
 
-type Named = { mid: string; dispute: string; acquirer: string | undefined }
-
-async function findNamed(db: Queryable, { mid, dispute: disputeId, acquirer }: Named): Promise<Dispute> {
+async function findNamed(db: Queryable, { mid, dispute: disputeId, acquirer }: InputOf<typeof NAMED>) {
   const [found, another] = await listDisputes(db, { mid, disputeId, acquirer })
   if (another) throw new CommandError(`dispute ${disputeId} exists at several acquirer accounts: add --acquirer`)
   return existing(found, `dispute ${disputeId} of merchant ${mid}`, 'disputes list')
 }
 
-/** Returns the payment of a dispute. Locks its order, so that nothing else changes the payment’s refunds meanwhile. */
-async function knownPayment(db: Queryable, of: { mid: string; orderId: string; utr: string | undefined }) {
-  await timeOfChange(db)
-  await lockOrder(db, of)
-  const [payment] = await findPaymentOf(db, of)
-  if (payment) return { ...payment, mid: of.mid }
-  const missing = of.utr ? `payment with the UTR ${of.utr}` : 'payment'
-  throw new CommandError(`the order has no ${missing}: see ops payments show, or record it with ops payments confirm`)
-}
+type Reported = DisputeReport & { mid: string; isNew?: true; reason: string | undefined }
 
-type Reported = Omit<DisputeReport, 'reasonText'> & { reason: string | undefined }
-
-/** Stores an operator's report of a dispute of the payment, or throws. Returns what the operator confirms. */
+/**
+ * Stores an operator's report of a dispute, or throws. Returns what the operator confirms. Locks the order first, so that
+ * nothing else changes the refunds that are counted.
+ */
 async function recordReport(
-  { client, person }: { client: Transactional; person: string },
-  { mid, acquirer, amount: paid }: { mid: string; acquirer: string; amount: number },
-  { reason: reasonText, ...report }: Reported,
+  { client, person }: { client: Transactional & Queryable; person: string },
+  { mid, isNew, reason: reasonText, ...report }: Reported,
 ) {
   const { id, orderId, amount = 0 } = report
-  if (amount > paid) throw new CommandError(`the payment is only ${toIndianRupees(paid)}: check --amount`)
+  await timeOfChange(client)
+  await lockOrder(client, { mid, orderId })
+  const [payment] = await findPaymentOf(client, { mid, orderId, utr: report.utr })
+  if (payment === undefined) throw new CommandError(UNKNOWN_PAYMENT)
+  if (amount > payment.amount)
+    throw new CommandError(`the payment is only ${toIndianRupees(payment.amount)}: check --amount`)
+  const { acquirer, utr } = payment
+  const key = { mid, acquirer, disputeId: id }
+  if (isNew && (await findDispute(client, key)))
+    throw new CommandError(`dispute ${id} is already recorded: run ops disputes update --mid ${mid} --dispute ${id}`)
   const countOpen = async () =>
-    (await listRefunds(client, { mid, orderId })).filter((one) => one.utr === report.utr && one.endedAt === null).length
-  const [openBefore, begunAt] = [await countOpen(), new Date()]
+    (await listRefunds(client, { mid, orderId })).filter((one) => one.utr === utr && one.endedAt === null).length
+  const openBefore = await countOpen()
+  const kinds: string[] = []
+  const disputes = createDisputes(client, { onException: (kind) => kinds.push(kind) })
   const reporting = { source: person, now: () => new Date(), barrier: timeOfChange }
-  const recorded = await createDisputes(client).record(acquirer, { ...report, reasonText }, reporting)
-  const dispute = await findDispute(client, { mid, acquirer, disputeId: id })
+  const recorded = await disputes.record(acquirer, { ...report, utr, reasonText }, reporting)
+  const dispute = await findDispute(client, key)
   if (dispute === undefined) throw new CommandError('the payment already has 20 disputes: see ops disputes list')
-  const { status, updatedAt, utr } = dispute
+  const { status, updatedAt } = dispute
   if ('exception' in recorded || status !== report.status)
     throw new CommandError(`dispute ${id} is ${status} since ${toIstTime(updatedAt)}: ${ASK_ACQUIRER}`)
   const open = await countOpen()
-  const exceptions = await createExceptions(client).ofOrder(mid, orderId)
   return {
     data: document({ ...dispute, amount: rupees(dispute.amount) }, `Dispute ${id} of order ${orderId}: ${status}.`),
     created: { mid },
@@ -150,8 +142,6 @@ async function recordReport(
       ...{ amount: rupees(dispute.amount), status, mid, orderId, UTR: utr, acquirer },
       ...{ 'refunds that fail': openBefore - open, 'refunds that continue': open },
     },
-    warnings: exceptions.flatMap(({ receivedAt, kind, note }) =>
-      receivedAt < begunAt ? [] : `exception "${kind}", ${note}: see ops payments exceptions --open`,
-    ),
+    warnings: kinds.map((kind) => `new exception "${kind}": see ops payments exceptions --open`),
   }
 }

@@ -211,5 +211,5 @@ function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | nu
     discrepancy: payout?.discrepancy ? `${payout.discrepancy.id}, ${discrepancyText(payout.discrepancy)}` : null,
   }
   const toCustomer = LANGUAGES.map((language) => `for the customer (${language}): ${customer[language]}`).join('\n')
-  return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps)
+  return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps, disputes)
 }

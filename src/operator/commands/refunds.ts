@@ -1,4 +1,3 @@
-import { listDisputes } from '../../gateway/disputes/store.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { createRefund, findPayment, type RefundResult } from '../../gateway/refunds/create-refund.ts'
 import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
@@ -151,8 +150,7 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
   const others = ofOrder.filter((one) => one.utr === utr && one.ourRefundId !== ourRefundId)
   const sumOf = (status: Refund['status']) =>
     new Money(others.reduce((sum, one) => (one.status === status ? addPaise(sum, one.amount) : sum), 0))
-  const disputes = await listDisputes(client, { mid, orderId, statuses: ['open', 'under review'] })
-  const left = (await findPayment(client, { mid, orderId, utr }))?.left ?? 0
+  const { left = 0, isDisputed = false } = (await findPayment(client, { mid, orderId, utr })) ?? {}
   const open = (await createExceptions(client).ofOrder(mid, orderId)).filter(
     ({ id, kind, resolution }) => resolution === null && id !== exception && REFUNDED_KINDS.includes(kind),
   )
@@ -162,15 +160,12 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
       ...{ refunded: sumOf('SUCCESS'), refundsOpen: sumOf('PENDING'), 'left after this refund': new Money(left) },
       ...{ mid, orderId, UTR: utr, acquirer },
     },
-    warnings: [
-      ...open.map(
+    warnings: open
+      .map(
         ({ id, kind, amount: paid }) =>
           `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, use ops refunds create --exception ${id} instead`,
-      ),
-      ...disputes.flatMap(({ utr: disputed, disputeId }) =>
-        disputed === utr ? `dispute ${disputeId} is not decided: the bank may return the money a second time` : [],
-      ),
-    ],
+      )
+      .concat(isDisputed ? ['a dispute of the payment is open: the bank may return the money a second time'] : []),
   }
 }
 

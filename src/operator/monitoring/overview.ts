@@ -54,6 +54,8 @@ export type OpenRefund = {
   madeAt: Date
 }
 
+type FirstDeadline = { first: string | null; respondBy: Date | null }
+
 /** Numbers of open exceptions and open refunds by age, and of open disputes by deadline. */
 export type OpenCounts = Record<'exceptions' | 'refunds' | 'disputes', Record<string, number>>
 
@@ -71,11 +73,7 @@ export type Overview = {
    * is the sum of the awaiting ones in paise, in which a payment replaces an unknown amount. `first` is the id of the one
    * with the first deadline, which is `respondBy`.
    */
-  disputes: Record<'awaiting' | 'passed' | 'unknown', number> & {
-    amount: Paise
-    first: string | null
-    respondBy: Date | null
-  }
+  disputes: Record<'awaiting' | 'passed' | 'unknown' | 'amount', number> & FirstDeadline
   /** Failed payment attempts for orders created today (IST), by reason. The most frequent reason comes first. */
   failures: { reason: FailureReason; count: number }[]
   /** Number of today's orders that were created at the fallback acquirer. */
@@ -97,8 +95,6 @@ const HOUR_MS = 60 * 60_000
 const BEHIND_MS = 15 * 60_000
 /** Number of deliveries that all fail before an endpoint that failed for a shorter time counts as behind. */
 const FAILED_DELIVERIES = 10
-/** Hours before its deadline from which a dispute awaits a response, and after it during which it is shown. */
-const [RESPONSE_HOURS, PASSED_SHOWN_HOURS] = [48, 30 * 24]
 const ABANDONED_SHOWN_HOURS = 7 * 24
 /** Largest number of rows per list. `ops` has commands that list all rows. */
 const LISTED = 20
@@ -150,8 +146,9 @@ export function createOverview(db: Queryable) {
               min(respond_by) filter (where respond_by > $1) as "respondBy"
          from disputes d
          join payments p on p.mid = d.mid and p.utr = d.utr
-        where status = 'open' and (respond_by is null or (respond_by > $2 and respond_by <= $3))`,
-      [now, hoursBefore(now, PASSED_SHOWN_HOURS), hoursBefore(now, -RESPONSE_HOURS)],
+        where status = 'open' and (respond_by is null or (respond_by > $1::timestamptz - interval '30 days'
+                                                          and respond_by <= $1::timestamptz + interval '48 hours'))`,
+      [now],
     )
     return rows[0] as Overview['disputes']
   }

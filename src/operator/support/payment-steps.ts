@@ -1,4 +1,3 @@
-import { type Dispute, isFinal, isInFavour } from '../../gateway/disputes/dispute.ts'
 import { EXPIRY_GRACE_MINUTES, isAbandoned } from '../../gateway/payments/outcome.ts'
 import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import type { Refund } from '../../gateway/refunds/refund.ts'
@@ -14,16 +13,15 @@ export type Step = { at: Date; what: string; by: string | null; result?: 'succes
  * the telephone.
  */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
-  const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, disputes, webhooks } = history
+  const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
     { at: createdAt, what: `order of ${toIndianRupees(amount)} created`, by: 'merchant' },
     ...changes.map(ofChange),
     ...exceptions.flatMap(ofException),
     ...refunds.flatMap(ofRefund),
-    ...disputes.flatMap(ofDispute),
     ...webhooks.map(ofWebhook),
-    ...history.settlements.map(ofSettlement),
+    ...settlements.map(ofSettlement),
   ]
   if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'time to pay expired', by: null })
   if (!isUnreadable && isAbandoned(expiresAt, ended)) {
@@ -70,15 +68,6 @@ function ofRefund(refund: Refund): Step[] {
   const result = status === 'SUCCESS' ? 'success' : 'failure'
   if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null, result })
   return steps
-}
-
-function ofDispute({ disputeId: id, amount, status, ...dispute }: Dispute): Step[] {
-  const { kind, reasonText, respondBy, openedAt, updatedAt, acquirer } = dispute
-  const facts = [kind, reasonText, respondBy && `respond by ${toIstTime(respondBy)}`].filter((fact) => fact)
-  const what = [`dispute ${id}${amount === null ? '' : ` of ${toIndianRupees(amount)}`} opened`, ...facts].join(', ')
-  const steps: Step[] = [{ at: openedAt, what, by: acquirer, result: 'failure' }]
-  const result = isInFavour(status) ? 'success' : isFinal(status) ? 'failure' : undefined
-  return status === 'open' ? steps : [...steps, { at: updatedAt, what: `dispute ${id}: ${status}`, by: null, result }]
 }
 
 function ofWebhook(event: NotifiedMerchant): Step {

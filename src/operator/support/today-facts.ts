@@ -32,22 +32,16 @@ const LONG_FAILING_MS = 2 * 60 * 60_000
 /** States of payouts that an operator must check. */
 const OPEN_ARRIVALS: readonly string[] = ['taken back', 'arrived twice', 'amount differs', 'perhaps', 'not arrived']
 
-const DEADLINE_UNKNOWN =
-  'open, deadline unknown: look up the deadline in the acquirer’s dashboard, then run ops disputes update'
-const DEADLINE_PASSED =
-  'open, deadline passed, status unknown: look up the status in the acquirer’s dashboard, then run ops disputes update'
+/** Returns the fact about open disputes with one kind of deadline. */
+const disputeFact = (count: number, text: string): Candidate => ({
+  ...{ subject: 'disputes', status: count > 0 ? `${toIndianDigits(count)} ${text}` : undefined, today: true },
+  ...{ command: { name: 'disputes list', flags: { open: 'on' } }, chapter: 'disputes' },
+})
 
-function disputeFacts({ awaiting, amount, passed, unknown, first, respondBy }: Today['disputes']): Candidate[] {
-  const counts = [
-    [awaiting, `awaiting a response, ${cellText(amount)}; first: ${first} by ${cellText(respondBy)}`],
-    [passed, DEADLINE_PASSED],
-    [unknown, DEADLINE_UNKNOWN],
-  ] as const
-  return counts.map(([count, text]) => ({
-    ...{ subject: 'disputes', status: count > 0 ? `${toIndianDigits(count)} ${text}` : undefined, chapter: 'disputes' },
-    ...{ now: text !== DEADLINE_UNKNOWN, today: true, command: { name: 'disputes list', flags: { open: 'on' } } },
-  }))
-}
+const awaitingText = ({ amount, first, respondBy }: Today['disputes']) =>
+  `awaiting a response, ${cellText(amount)}; first: ${first} by ${cellText(respondBy)}`
+
+const LOOK_UP = 'look it up in the acquirer’s dashboard, then run ops disputes update'
 
 /** Returns the facts of today with their severity, the most urgent first. */
 export function factsOf(all: Today): Fact[] {
@@ -70,7 +64,9 @@ export function factsOf(all: Today): Fact[] {
       ...{ now: refunds.overdue > 0, today: refunds.open > 0 },
       command: { name: 'refunds list', flags: { open: 'on' } },
     },
-    ...disputeFacts(all.disputes),
+    { ...disputeFact(all.disputes.awaiting, awaitingText(all.disputes)), now: true },
+    { ...disputeFact(all.disputes.passed, `open, deadline passed, status unknown: ${LOOK_UP}`), now: true },
+    disputeFact(all.disputes.unknown, `open, deadline unknown: ${LOOK_UP}`),
     {
       ...{ subject: 'webhooks', status: webhooksText(webhooks, at), chapter: 'webhooks' },
       ...{ now: webhooks.longest.some((endpoint) => isUrgent(endpoint, at)), today: webhooks.behind > 0 },

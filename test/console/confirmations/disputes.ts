@@ -26,17 +26,12 @@ async function refundsOf({ service }: World, { mid, utr }: Scene) {
   return { open: rows.filter(({ isOpen }) => isOpen), sent: rows.filter(({ isUnsent }) => !isUnsent) }
 }
 
-/** Returns the notes of a new dispute that is not final: one for each refund whose amount may be returned twice. */
-function notesOf({ sent }: Awaited<ReturnType<typeof refundsOf>>, id: string, disputed: number) {
+/** Returns the notes of a new dispute that is not final: one for each refund that continues, or that may be returned twice. */
+function notesOf({ sent }: Awaited<ReturnType<typeof refundsOf>>, disputed: number) {
   const twice = Math.max(0, sent.reduce((sum, { amount }) => sum + amount, 0) + disputed - PAID)
   return sent
     .filter(({ isOpen }) => isOpen || twice > 0)
-    .map(({ amount }) => Math.min(amount, twice))
-    .sort((one, other) => one - other)
-    .map(
-      (amount) =>
-        `exception "refund of a disputed payment", dispute ${id}: up to ${(amount / 100).toFixed(2)} may be returned twice: see Exceptions`,
-    )
+    .map(() => 'new exception "refund of a disputed payment": see Exceptions')
 }
 
 const named = ({ mid, orderId, utr }: Scene) => ({
@@ -77,7 +72,7 @@ const add: Generator = {
         const disputed = amount === '' ? PAID : Number(amount) * 100
         return {
           ...(amount !== '' && { amount: money(disputed) as string }),
-          notes: isHeld ? notesOf(refunds, 'D1', disputed) : [],
+          notes: isHeld ? notesOf(refunds, disputed) : [],
           fields: {
             ...{ status: status || 'open', ...named(scene), 'refunds that fail': String(fails) },
             'refunds that continue': String(refunds.open.length - fails),
