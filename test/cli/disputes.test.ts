@@ -108,6 +108,20 @@ describe('ops disputes', () => {
     expect(await add('--utr', `UTR ${second.slice(0, 6)} ${second.slice(6)}`)).toMatchObject({ utr: second })
   })
 
+  it('resolves the exception of a dispute that was reported before its payment', async () => {
+    const unpaid = await newOrder()
+    const report = { id: 'EARLY', orderId: unpaid, status: 'open' } as const
+    await createDisputes(service.db).record('direct', report, { source: 'notification', now: () => new Date() })
+    const ofDispute = async () =>
+      (await json('payments', 'exceptions', '--kind', 'unknown dispute')).filter(
+        ({ orderId }: { orderId: string }) => orderId === unpaid,
+      )
+    expect(await ofDispute()).toMatchObject([{ resolution: null }])
+    await notify(service, notification(unpaid, { amount: 200, UTR: newUtr() }))
+    await json('disputes', 'add', '--order-id', unpaid, '--dispute', 'EARLY')
+    expect(await ofDispute()).toMatchObject([{ resolution: 'the dispute is stored' }])
+  })
+
   it('the payment of an order shows its disputes', async () => {
     await add(...FACTS, '--opened', '2026-01-26')
     const { disputes, refundable } = await json('payments', 'show', '--order-id', orderId)
