@@ -42,7 +42,7 @@ export const GUIDES = {
       Install: ['install', 'install-without-docker', 'proxy'],
       Merchants: ['merchants', 'keys'],
       Acquirers: ['acquirers', 'acquirer-accounts', 'fees'],
-      Payments: ['payments', 'exceptions', 'refunds', 'console', 'daily-reports'],
+      Payments: ['payments', 'exceptions', 'refunds', 'disputes', 'console', 'daily-reports'],
       'Webhooks and audit': ['webhooks', 'audit'],
       Settlements: [
         ...['settlements', 'file-layouts', 'pull-settlements', 'reconciliation', 'discrepancies'],
@@ -83,6 +83,7 @@ export const GUIDES = {
         'PaymentsToLookInto',
         'ExceptionsOpen',
         'RefundsOverdue',
+        'DisputeAwaitsResponse',
         'NoIntents',
       ],
       Webhooks: ['WebhooksBehind', 'WebhookSwitchedOff', 'WebhookAddressRefused'],

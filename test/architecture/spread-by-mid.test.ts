@@ -244,6 +244,7 @@ it('every statement on a tenant’s table names mid, or the service’s unguessa
       'settlements import: settlements',
       // Pending jobs and expired orders are found over all merchants; they are claimed merchant by merchant.
       'webhooks: acquirer_intents',
+      'webhooks: disputes',
       'webhooks: payment_intents',
       'webhooks: refunds',
       'webhooks: disputes',

@@ -1,6 +1,8 @@
 import { text as readAll } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
+import type { DisputeStatus } from '../../src/gateway/disputes/dispute.ts'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
 import { showToday } from '../../src/operator/commands/today.ts'
 import { writeJson } from '../../src/operator/terminal/json.ts'
@@ -10,6 +12,7 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { newOperatorKey } from '../support/console.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import {
   CREATE,
   intentFields,
@@ -84,6 +87,7 @@ describe('ops today', () => {
       merchants: [],
       exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, amount: '0.00', oldest: [] },
       refunds: { open: 0, overdue: 0, amount: 0, oldest: [] },
+      disputes: { awaiting: 0, passed: 0, unknown: 0, amount: 0, first: null, respondBy: null },
       failures: [],
       byNextAcquirer: 0,
       webhooks: { behind: 0, longest: [] },
@@ -291,6 +295,45 @@ describe('ops today', () => {
       },
     ])
     expect(webhooks.behind).toBe(webhooks.longest.length)
+  })
+
+  it('ops today lists open disputes from 48 hours before their deadline until 30 days after it, and those without one', async () => {
+    const { db } = await createTestDatabase()
+    service.clock.set('2026-04-20T06:30:00.000Z')
+    const now = service.clock.now()
+    const { mid } = await newMerchant(db)
+    const [ms, hour] = [1, 60 * 60_000]
+    const day = 24 * hour
+    const disputeOf = async (id: string, fields: { dueMs?: number; amount?: number; status?: DisputeStatus }) => {
+      const { dueMs, amount, status = 'open' } = fields
+      const orderId = await storePaidOrder(db, { mid, utr: newUtr(), paidAt: now })
+      const respondBy = dueMs === undefined ? undefined : new Date(now.getTime() + dueMs)
+      const report = { id, orderId, status, amount, respondBy }
+      await createDisputes(db).record('direct', report, { source: 'asha', now: () => now })
+    }
+    await disputeOf('LATER', { dueMs: 48 * hour + ms })
+    await disputeOf('OVER', { dueMs: -30 * day })
+    await disputeOf('ANSWERED', { dueMs: hour, status: 'under review' })
+    expect((await run(['--json'], db)).disputes).toEqual({
+      ...{ awaiting: 0, passed: 0, unknown: 0, amount: 0, first: null, respondBy: null },
+    })
+    expect(await run([], db)).not.toContain('disputes')
+    await disputeOf('SECOND', { dueMs: 48 * hour })
+    await disputeOf('FIRST', { dueMs: ms, amount: 123_456 })
+    await disputeOf('PASSED', { dueMs: 0 })
+    await disputeOf('LONG_PASSED', { dueMs: -30 * day + ms })
+    await disputeOf('UNKNOWN', {})
+    expect((await run(['--json'], db)).disputes).toEqual({
+      ...{ awaiting: 2, passed: 2, unknown: 1, amount: 1434.56 },
+      ...{ first: 'FIRST', respondBy: '2026-04-20T06:30:00.001Z' },
+    })
+    const text = await run([], db)
+    for (const line of [
+      /^now +disputes +2 awaiting a response, ₹1,434\.56; first: FIRST by 2026-04-20 12:00:00 IST *$/m,
+      /^now +disputes +2 open, deadline passed, status unknown: look it up .* run ops disputes update *$/m,
+      /^today +disputes +1 open, deadline unknown: .* run ops disputes update *$/m,
+    ])
+      expect(text).toMatch(line)
   })
 
   it('ops today prints the size of the database beside its schema', async () => {

@@ -99,7 +99,14 @@ describe.skipIf(browserPath === undefined)('the console in a real browser', () =
       await expectAccessible(page)
       await follow(page, 'text=Refund ₹1,500.00')
       expect((await json('payments', 'show', '--order-id', orderId)).refunds).toMatchObject([{ amount: 1500 }])
-      const lists = ['payments-exceptions', 'refunds-list', 'refunds-list?mid=none', 'reconcile', 'reconcile-payouts']
+      const lists = [
+        'payments-exceptions',
+        'refunds-list',
+        'refunds-list?mid=none',
+        'disputes-list',
+        'reconcile',
+        'reconcile-payouts',
+      ]
       const errors = ['payments-find', 'nothing', 'reconcile?from=2026-08-02&to=2026-08-01']
       for (const path of [...lists, ...errors, 'search?q=no+such+order', `search?q=${SAME_NUMBER}`]) {
         await page.goto(new URL(path, address).href)

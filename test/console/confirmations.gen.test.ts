@@ -5,6 +5,7 @@ import { type ConsolePage, createTestConsole, newOperatorKey } from '../support/
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
 import { isGenerated, runs } from '../support/generated.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
+import { DISPUTES } from './confirmations/disputes.ts'
 import { addLayout, FILES } from './confirmations/files.ts'
 import { type Generator, type History, type Pick, play, type World } from './confirmations/history.ts'
 import { newPaidOrder } from './confirmations/orders.ts'
@@ -14,7 +15,7 @@ import { PAYMENTS } from './confirmations/payments.ts'
 import { REFUNDS } from './confirmations/refunds.ts'
 
 /** A new change that the console offers needs an entry. The first ones read the books of all merchants. */
-const GENERATORS: Record<string, Generator> = { ...OTHERS, ...REFUNDS, ...PAYMENTS, ...FILES }
+const GENERATORS: Record<string, Generator> = { ...OTHERS, ...REFUNDS, ...DISPUTES, ...PAYMENTS, ...FILES }
 
 const OFFERED = COMMANDS.filter(({ title, changes }) => title !== '' && changes)
 

@@ -50,6 +50,7 @@ beforeAll(async () => {
   await json('payments', 'confirm', '--order-id', orderId, ...double)
   ;[{ id: exceptionId }] = await json('payments', 'exceptions', '--mid', mid)
   ;({ refundId } = await json('refunds', 'create', '--order-id', orderId, '--amount', '1', '--note', 'One cup'))
+  await json('disputes', 'add', '--order-id', orderId, '--dispute', 'D1', '--amount', '150', '--kind', 'CHARGEBACK')
   const { endpointId } = await newWebhook(db, { mid, url: 'https://shop.example/hook' }, NOON)
   await db.query(
     `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at)
@@ -125,6 +126,7 @@ describe('a page shows the same figures as its command', () => {
     ['payments list', () => ({ mid, ...AUGUST })],
     ['payments exceptions', () => ({ mid })],
     ['refunds list', () => ({ mid })],
+    ['disputes list', () => ({ mid })],
     ['webhooks list', () => ({ mid })],
     ['webhooks deliveries', () => ({ mid, since: '2026-08-01T00:00:00+05:30' })],
     ['settlements imports', () => ({})],
@@ -149,6 +151,7 @@ describe('a page shows the same figures as its command', () => {
     ['reconcile', () => ({ mid: unsettled, ...AUGUST })],
     ['reconcile statement', () => ({ mid, ...AUGUST })],
     ['refunds show', () => ({ refund: refundId })],
+    ['disputes show', () => ({ mid, dispute: 'D1' })],
     ['payments show', () => ({ 'order-id': orderId })],
   ])('%s, by its amounts', async (name, fields) => {
     const { body } = await get(name.replace(' ', '-'), fields(), reader)
@@ -161,6 +164,7 @@ describe('a page shows the same figures as its command', () => {
 it.each<[string, () => Fields]>([
   ['payments-exceptions', () => ({ mid })],
   ['refunds-list', () => ({ mid })],
+  ['disputes-list', () => ({ mid })],
   ['webhooks-deliveries', () => ({ mid, since: '2026-08-01T00:00:00+05:30' })],
   ['settlements-imports', () => ({})],
   ['statements-list', () => ({})],
@@ -295,7 +299,7 @@ describe('filters', () => {
     const lists = [...body.matchAll(/<li><a href="([^"]+)"/g)].map(([, path]) => path)
     expect(lists).toEqual(expect.arrayContaining(['reconcile', 'reconcile-fees', 'webhooks-deliveries', 'audit']))
     expect(lists).toContain('payments-find')
-    for (const page of ['payments-show', 'refunds-show']) expect(lists).not.toContain(page)
+    for (const page of ['payments-show', 'refunds-show', 'disputes-show']) expect(lists).not.toContain(page)
     const { status, body: form } = await site.get('/reconcile', reader)
     expect([status, form]).toEqual([200, expect.not.stringContaining('class="error"')])
     expect(form).toMatch(/name="from" value="" placeholder="2026-11-01".*name="month" value="" placeholder="2026-11"/s)

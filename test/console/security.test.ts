@@ -98,6 +98,11 @@ const CHANGES: Record<string, () => Promise<Fields>> = {
     await json('refunds', 'done', '--refund', refund, '--reference', 'ARN1')
     return { refund, reference: 'RET1', reason: 'the account is closed' }
   },
+  'disputes add': async () => ({ 'order-id': orderId, dispute: 'D1', amount: '80' }),
+  async 'disputes update'() {
+    await json('disputes', 'add', '--order-id', orderId, '--dispute', 'D1')
+    return { dispute: 'D1', mid: merchant.mid, status: 'won' }
+  },
   async 'webhooks resend'() {
     await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, new Date())
     await reportPayment(service, await createOrder(service, merchant))
@@ -171,6 +176,7 @@ async function changesStored(): Promise<unknown> {
   const { rows } = await service.db.query(
     `select (select count(*) from audit_commands) as commands, (select count(*) from refunds) as refunds,
             (select count(*) from payment_resolutions) as resolutions,
+            (select count(*) from dispute_states) as disputes,
             (select count(*) from settlements) as settlements, (select count(*) from settlement_imports) as imports,
             (select count(*) from statement_imports where undone_at is null) as statements`,
   )

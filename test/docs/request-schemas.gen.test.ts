@@ -155,6 +155,7 @@ const BODIES: Record<string, Values> = {
   WhichOwnSettlements: { mid: identifier, ...DAYS },
   WhichOrders: { mid: identifier, ...DAYS, status: fc.constantFrom('PENDING', 'SUCCESS', 'FAIL', 'REJECT') },
   WhichRefunds: { mid: identifier, ...DAYS },
+  WhichDisputes: { mid: identifier, ...DAYS, status: fc.constantFrom('OPEN', 'UNDER_REVIEW', 'WON', 'CLOSED') },
   WhichMerchants: { pid: identifier },
   PaymentNotification: {
     orderId: text,

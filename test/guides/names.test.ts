@@ -101,6 +101,7 @@ describe('the tables of fields in the guides', () => {
     ['merchant/request-fields', '## Fields of a new payment', 'NewPayment'],
     ['merchant/refunds', '## Request fields', 'NewRefund'],
     ['merchant/refunds', '## List refunds', 'ListedRefund'],
+    ['merchant/refunds', '### List disputes', 'Dispute'],
     ['merchant/orders', '## Request fields', 'WhichOrders'],
     ['merchant/orders', '## Response fields', 'Order'],
     ['merchant/lists', '## Response fields', 'Transaction'],
@@ -243,7 +244,11 @@ describe('the operator manual', () => {
 
   it('the operator manual names only metrics that exist', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
-    const metrics = await createMetrics({}, async () => ({ exceptions: {}, refunds: {} })).registry.metrics()
+    const metrics = await createMetrics({}, async () => ({
+      exceptions: {},
+      refunds: {},
+      disputes: {},
+    })).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter((name) => !metrics.includes(`# TYPE ${name} `))).toEqual([])
   })
@@ -251,7 +256,7 @@ describe('the operator manual', () => {
 
 /** Excludes the table `webhook_deliveries`. */
 const METRIC =
-  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|upi_payments|webhook(?!_deliveries`)|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_disputes|payment_acquirers|acquirer_calls|upi_payments|webhook(?!_deliveries`)|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer' } as const
 const CALLED = Object.values(OPERATIONS)

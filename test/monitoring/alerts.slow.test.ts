@@ -18,7 +18,7 @@ describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
       'instance-alerts.yml',
     ],
     ['delayed and disabled webhooks, and webhooks to private addresses', 'webhook-alerts.yml'],
-    ['unpaid orders, a silent acquirer, open exceptions and refunds, and slow creates', 'payment-alerts.yml'],
+    ['unpaid orders, a silent acquirer, open exceptions, refunds and disputes, and slow creates', 'payment-alerts.yml'],
   ])('the sample alerts fire only for %s', async (_what, file) => {
     const { code, stdout, stderr } = await promtool('test', 'rules', `test/monitoring/${file}`)
     expect(code, stdout + stderr).toBe(0)

@@ -18,6 +18,7 @@ const QUIET = {
   at: AT,
   exceptions: NOTHING_OPEN,
   refunds: { open: 0, overdue: 0, amount: new Money(0, true), oldest: [] },
+  disputes: disputesOf({}),
   failures: [],
   byNextAcquirer: 0,
   webhooks: { behind: 0, longest: [] },
@@ -40,6 +41,9 @@ function balanceOf({ balances = true, count = 0 }): Today['balance'] {
 
 const exceptionsOf = (age: string) => ({ ...NOTHING_OPEN, open: { ...NOTHING_OPEN.open, [age]: 1 } })
 const refundsOf = (open: number, overdue: number) => ({ ...QUIET.refunds, open, overdue })
+function disputesOf(counts: Partial<Today['disputes']>): Today['disputes'] {
+  return { awaiting: 0, amount: new Money(0, true), passed: 0, unknown: 0, first: null, respondBy: null, ...counts }
+}
 const webhookOf = (problem: object) => ({
   behind: 1,
   longest: [{ mid: 'M1', endpointId: 'ep_1', dueSince: null, failingSince: null, switchedOffAt: null, ...problem }],
@@ -56,6 +60,9 @@ const CASES: [Fact['severity'], string, string, object][] = [
   ['now', 'refunds', 'a refund is overdue', { refunds: refundsOf(2, 1) }],
   ['today', 'refunds', 'a refund is open', { refunds: refundsOf(2, 0) }],
   ['information', 'refunds', 'no refund is open', {}],
+  ['now', 'disputes', 'a dispute awaits a response', { disputes: disputesOf({ awaiting: 1 }) }],
+  ['now', 'disputes', 'the deadline of a dispute has passed', { disputes: disputesOf({ passed: 1 }) }],
+  ['today', 'disputes', 'the deadline of a dispute is unknown', { disputes: disputesOf({ unknown: 1 }) }],
   ['now', 'webhooks', 'an endpoint is disabled', { webhooks: webhookOf({ switchedOffAt: ago(1) }) }],
   ['now', 'webhooks', 'an endpoint fails for 2 hours', { webhooks: webhookOf({ failingSince: ago(120) }) }],
   ['now', 'webhooks', 'an endpoint is late by 2 hours', { webhooks: webhookOf({ dueSince: ago(120) }) }],
@@ -95,7 +102,7 @@ it('ops today begins with the most urgent line, and shows no line for what did n
   expect(order).toEqual(order.toSorted())
   expect(facts[0]?.subject).toBe('configuration')
   const shown = factsWith({}).map(({ subject }) => subject)
-  for (const absent of ['configuration', 'payouts', 'keys', 'failed attempts', 'failover']) {
+  for (const absent of ['configuration', 'disputes', 'payouts', 'keys', 'failed attempts', 'failover']) {
     expect(shown).not.toContain(absent)
   }
 })

@@ -141,8 +141,7 @@ async function store(
   // becomes now, so that a later status check, whose time is then possible, corrects the state.
   const isUndated = report.statedAt === undefined && source === 'notification'
   const statedAt = isPossible ? report.statedAt : isUndated ? undefined : now
-  const isByService = source === 'notification' || source === 'enquiry'
-  const isRepeat = !isPossible && isByService && report.status === before?.status
+  const isRepeat = !isPossible && report.status === before?.status
   const status = stateOf([...(await STATES(db, key)), { status: report.status, statedAt }])
   const checkAt = key.acquirer === 'direct' || isFinal(status) ? null : new Date(now.getTime() + CHECK_PAUSE_MS)
   await STORE(db, {

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { Dispute } from './dispute.ts'
 
 export type DisputeKey = Pick<Dispute, 'mid' | 'acquirer' | 'disputeId'>
@@ -33,6 +34,15 @@ export const listDisputes = query<Dispute, DisputeFilter>(`${DISPUTE}
      and (:disputeId::text is null or d.dispute_id = :disputeId)
      and (:statuses::text[] is null or d.status = any (:statuses))
    order by d.opened_at, d.mid, d.dispute_id`)
+
+type DisputedPayment = { utr: string; acquirer: string; amount: Paise }
+
+/** Returns the payment of an order that has this UTR; without one, the order's own payment. */
+export const findPaymentOf = query<DisputedPayment, { mid: string; orderId: string; utr: string | undefined }>(`
+  select utr, acquirer, amount_paise as amount
+    from payments
+   where mid = :mid and order_id = :orderId
+     and case when :utr::text is null then kind <> 'second' else :utr in (utr, bank_reference) end`)
 
 /** A stated state of a dispute, for its history. */
 export type DisputeState = { status: Dispute['status']; statedAt: Date | null; recordedAt: Date; reportedBy: string }

@@ -90,7 +90,8 @@ async function findRepeat(db: Queryable, request: RefundRequest): Promise<Refund
   return isSame ? { refund, created: false } : { rejected: 'refund_id exists' }
 }
 
-async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
+/** Locks an order, so that its refunds and disputes wait for each other. Returns its acquirer. */
+export async function lockOrder(db: Queryable, { mid, orderId }: Pick<RefundRequest, 'mid' | 'orderId'>) {
   const { rows } = await db.query<{ acquirer: string; acquirerMerchantId: string | null }>(
     `select coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_merchant_id as "acquirerMerchantId"
        from payment_intents i

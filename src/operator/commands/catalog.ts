@@ -5,6 +5,7 @@ import { bookCommands } from './books.ts'
 import { closeMonthCommands } from './close-month.ts'
 import type { Command } from './command.ts'
 import { databaseCommands } from './database.ts'
+import { disputeCommands } from './disputes.ts'
 import { listExceptions, resolveExceptions } from './exceptions.ts'
 import { findPayments, showPayment } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
@@ -29,6 +30,7 @@ export const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   'Acquirer accounts': accountCommands,
   Payments: [findPayments, showPayment, listPayments, ...paymentCommands, listExceptions, resolveExceptions],
   Refunds: refundCommands,
+  Disputes: disputeCommands,
   Webhooks: webhookCommands,
   Settlements: [...settlementCommands, ...layoutCommands],
   'Bank statements': [...statementCommands, ...statementLayoutCommands],

@@ -119,7 +119,7 @@ export const MONTH = {
 export const LAST_MONTH = { ...MONTH, prefill: (_: RecordFields, now: Date) => monthBefore(now, 1) }
 
 /** Accepts a time in IST without seconds, too. */
-const moment = z
+export const moment = z
   .string()
   .transform((typed) => typed.replace(/^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)$/, '$1 $2:00'))
   .pipe(momentText)

@@ -1,4 +1,5 @@
 import { LANGUAGES } from '../../gateway/checkout/texts.ts'
+import type { Dispute } from '../../gateway/disputes/dispute.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
@@ -125,6 +126,17 @@ export function refundTable(refunds: Refund[], views: { title?: string; empty?: 
   })
 }
 
+export function disputeTable(disputes: Dispute[], views: { title?: string; empty?: string } = {}): TableData {
+  const columns =
+    'respondBy, disputeId, status, ₹amount, kind, reasonText, mid, orderId, utr, acquirer, openedAt, updatedAt'
+  const flagsOf = ({ mid, disputeId: dispute, acquirer }: Dispute) => ({ dispute, mid, acquirer })
+  return table(columns, disputes, {
+    ...views,
+    links: (dispute) => ({ disputeId: { name: 'disputes show', flags: flagsOf(dispute) } }),
+    changes: (dispute) => [flagsOf(dispute)],
+  })
+}
+
 /** Returns those settlements with the UTR that are missing from the history of the found payment. */
 function settlementParts(found: FoundOrder[], only: PaymentHistory | undefined, settlements: SettledPayment[]): Data[] {
   const steps = only?.settlements ?? []
@@ -148,6 +160,7 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   exceptions: exceptionTable(history.exceptions),
   settlements: settlementTable(history.settlements, 'Settlements'),
   refunds: refundTable(history.refunds, { title: 'Refunds' }),
+  disputes: disputeTable(history.disputes, { title: 'Disputes' }),
   webhooks: deliveryTable(history.webhooks),
   steps: table('at, by, what', stepsOf(history, now)),
 })
@@ -183,6 +196,7 @@ function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | nu
     webhooks,
     settlements,
     refunds,
+    disputes,
     secondPayments,
     lastAttempt,
     customer,
@@ -197,5 +211,5 @@ function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | nu
     discrepancy: payout?.discrepancy ? `${payout.discrepancy.id}, ${discrepancyText(payout.discrepancy)}` : null,
   }
   const toCustomer = LANGUAGES.map((language) => `for the customer (${language}): ${customer[language]}`).join('\n')
-  return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps)
+  return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps, disputes)
 }

@@ -13,7 +13,7 @@ import { timeOfChange } from './barrier.ts'
 import { change, isOpen, read, withhold } from './command.ts'
 import { CommandError, existing } from './errors.ts'
 import { findException } from './exceptions.ts'
-import { flag, oneOf, optional, type RecordFields } from './field.ts'
+import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
 import { ACQUIRER_FILTER, amountText, EXCEPTION, MID, OPEN, ORDER_ID, REFUND } from './fields.ts'
 import { findOrder, refundTable } from './find-payments.ts'
 import { document, Money, type RecordData, type Result, record, rupees } from './result.ts'
@@ -51,6 +51,7 @@ export const refundCommands = [
         { orderId: ORDER_ID, amount: AMOUNT, note: NOTE },
         { exception: EXCEPTION, note: optional(NOTE) },
       ]),
+      despiteDispute: optional(toggle('Despite an open dispute')),
     },
     isUsual: true,
     permits: (record) =>
@@ -58,12 +59,12 @@ export const refundCommands = [
       (record.refundable instanceof Money ? record.refundable.paise > 0 : REFUNDED_KINDS.includes(record.kind)),
     // Withholds the note, because the audit is never erased and a note may name the customer.
     audited: { note: withhold },
-    async run({ of: { orderId, exception, amount, note } }, { client, db, now, person }) {
+    async run({ of: { orderId, exception, amount, note }, despiteDispute }, { client, db, now, person }) {
       const request =
         exception === undefined
           ? { mid: (await findOrder(db, orderId, now)).mid, orderId, note, amount }
           : await ofException(client, exception, note)
-      const created = await createRefund(client, { ...request, createdBy: person }, now)
+      const created = await createRefund(client, { ...request, createdBy: person, despiteDispute }, now)
       if ('rejected' in created) throw new CommandError(REJECTED[created.rejected])
       const { refund } = created
       const next =
@@ -149,7 +150,7 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
   const others = ofOrder.filter((one) => one.utr === utr && one.ourRefundId !== ourRefundId)
   const sumOf = (status: Refund['status']) =>
     new Money(others.reduce((sum, one) => (one.status === status ? addPaise(sum, one.amount) : sum), 0))
-  const left = (await findPayment(client, { mid, orderId, utr }))?.left ?? 0
+  const { left = 0, isDisputed = false } = (await findPayment(client, { mid, orderId, utr })) ?? {}
   const open = (await createExceptions(client).ofOrder(mid, orderId)).filter(
     ({ id, kind, resolution }) => resolution === null && id !== exception && REFUNDED_KINDS.includes(kind),
   )
@@ -159,10 +160,12 @@ async function effectOf(client: Queryable, refund: Refund, exception = '') {
       ...{ refunded: sumOf('SUCCESS'), refundsOpen: sumOf('PENDING'), 'left after this refund': new Money(left) },
       ...{ mid, orderId, UTR: utr, acquirer },
     },
-    warnings: open.map(
-      ({ id, kind, amount: paid }) =>
-        `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, use ops refunds create --exception ${id} instead`,
-    ),
+    warnings: open
+      .map(
+        ({ id, kind, amount: paid }) =>
+          `the order also has an open ${kind} of ${toIndianRupees(paid ?? 0)}: if this refund is meant for it, use ops refunds create --exception ${id} instead`,
+      )
+      .concat(isDisputed ? ['a dispute of the payment is open: the bank may return the money a second time'] : []),
   }
 }
 
@@ -232,7 +235,7 @@ const REJECTED: Record<Extract<RefundResult, { rejected: string }>['rejected'], 
   'unknown order': 'the order does not exist',
   'not successful': 'the order has no successful payment: see ops payments show',
   disputed:
-    'a dispute of the payment is open, and the bank may return the money: see ops disputes list, or add --despite-dispute',
+    'a dispute of the payment is open, and the bank may return the money: add --despite-dispute to refund it nevertheless, or see ops disputes list',
   'refund_id exists': 'the refund already exists',
   exceeds: 'the amount exceeds the unrefunded rest of the payment: see its refunds with ops payments show',
   'too many': 'the payment already has 100 refunds, the maximum',

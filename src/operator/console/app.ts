@@ -21,6 +21,7 @@ import { registerInput } from '../../platform/http/input.ts'
 import { createSerializer } from '../../platform/http/serialize.ts'
 import { counted } from '../../platform/money.ts'
 import { type Command, type Context, type OpenedFile, type ShowProgress, takesFile } from '../commands/command.ts'
+import { listOfDisputes } from '../commands/disputes.ts'
 import { CommandError, explain } from '../commands/errors.ts'
 import { listExceptions } from '../commands/exceptions.ts'
 import type { Field, Values } from '../commands/field.ts'
@@ -310,10 +311,11 @@ async function protect(app: FastifyInstance, { context, now, limits }: Dependenc
   const isHostAllowed = createHostCheck(config.consoleAllowedHosts)
   const findKey = cached((publicKey: string) => createOperatorKeys(db).find(publicKey, now()), limits.lookUps)
   const countOpen = cached(async () => {
-    const { exceptions, refunds } = await createOverview(db).openCounts(now())
+    const { exceptions, refunds, disputes } = await createOverview(db).openCounts(now())
     return new Map([
       [listExceptions, sum(exceptions)],
       [listOfRefunds, sum(refunds)],
+      [listOfDisputes, sum(disputes)],
     ])
   }, limits.console.counts)
   app.decorateRequest('publicKey', undefined)

@@ -21,7 +21,7 @@ export async function orderPage(order: ShownPayment, view: OperatorView, same: H
   const { utr, bankReference, acquirer, acquirerId, acquirerPaymentId } = order
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
   const name = (await view.namesOf([mid])).get(mid)
-  const tables = [order.refunds, order.webhooks, order.settlements].map((one) => renderData(one, view))
+  const tables = [order.refunds, order.disputes, order.webhooks, order.settlements].map((one) => renderData(one, view))
   const body = html`<p class="quiet">${merchantOrderId} · <a href="${addressOf(listPayments, { mid })}">${name}</a> ${mid} · ${toIstText(createdAt)}</p>
 <p class="actions">${ofExceptions(order.exceptions, view)}${changeLinks({ 'order-id': orderId }, order, view)}${newest && changeLinks({ delivery: newest.id }, newest, view)}</p>
 <div class="columns">

@@ -142,7 +142,7 @@ export async function confirmationPage(command: Command, previewed: Previewed, v
   const { page: back } = pageBefore(previewed, view)
   const { amount, ...figures } = output.figures ?? {}
   const given = Object.entries(values).flatMap(([flag, value]) =>
-    flag === 'file' || (flag === 'amount' && amount) ? [] : [[labelOf(command, flag), value] as const],
+    flag === 'file' || flag in { ...output.figures } ? [] : [[labelOf(command, flag), value] as const],
   )
   const shown = {
     ...(file && { file: file.name, size: counted(file.bytes, 'byte'), 'SHA-256': file.sha256 }),

@@ -95,10 +95,13 @@ const renderCell = (column: string, cell: Cell | undefined, shown: Shown): Html 
 /** Returns the head of a column, which is beside each cell where the screen is narrow. */
 const headOf = (column: string) => capital(inWords(column))
 
-/** Returns links to the forms of the changes that a record permits. The first of `fields` names the record. */
+/**
+ * Returns links to the forms of the changes that a record permits. The first of `fields` names the record. The links name
+ * those of the others that the record does not show.
+ */
 export function changeLinks(fields: Record<string, string>, record: PageFields, view: OperatorView): Html[] {
   const [[flag = ''] = [], ...others] = Object.entries(fields)
-  const more = others.map((one) => ` ${one.join(' ')}`).join('')
+  const more = others.flatMap(([name, value]) => (record[name] === value ? [] : ` ${name} ${value}`)).join('')
   return changesOf(view, flag, record).map((command) => changeLink(command, fields, view, more))
 }
 

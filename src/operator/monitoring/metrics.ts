@@ -141,20 +141,21 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
       this.inc(paidPaise / 100)
     },
   })
-  const countByAge = (name: string, help: string, of: keyof OpenCounts) =>
+  const countOpenItems = (name: string, help: string, of: keyof OpenCounts, label = 'age') =>
     new Gauge({
       name,
-      help: `${help}, by age; read from the database, so equal on every instance`,
-      labelNames: ['age'],
+      help: `${help}, by ${label}; read from the database, so equal on every instance`,
+      labelNames: [label],
       registers,
       async collect() {
         const open = await countOpen().catch(() => undefined)
         this.reset()
-        for (const [age, count] of Object.entries(open?.[of] ?? {})) this.set({ age }, count)
+        for (const [value, count] of Object.entries(open?.[of] ?? {})) this.set({ [label]: value }, count)
       },
     })
-  countByAge('payment_exceptions_open', 'Open payment exceptions', 'exceptions')
-  countByAge('payment_refunds_open', 'Refunds without a final status', 'refunds')
+  countOpenItems('payment_exceptions_open', 'Open payment exceptions', 'exceptions')
+  countOpenItems('payment_refunds_open', 'Refunds without a final status', 'refunds')
+  countOpenItems('payment_disputes_open', 'Disputes that await a response', 'disputes', 'deadline')
   let countAcquirers = async () => 0
   new Gauge({
     name: 'payment_acquirers_configured',

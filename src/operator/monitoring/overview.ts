@@ -54,8 +54,10 @@ export type OpenRefund = {
   madeAt: Date
 }
 
-/** Numbers of open exceptions and open refunds, by age. */
-export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
+type FirstDeadline = { first: string | null; respondBy: Date | null }
+
+/** Numbers of open exceptions and open refunds by age, and of open disputes by deadline. */
+export type OpenCounts = Record<'exceptions' | 'refunds' | 'disputes', Record<string, number>>
 
 /** The operator's open tasks, the last import and the state of the database, without customer data. */
 export type Overview = {
@@ -66,6 +68,12 @@ export type Overview = {
   exceptions: { open: Record<Age, number>; amount: bigint; oldest: OldestException[] }
   /** `overdue` counts refunds older than T+5 days. `amount` is the sum of all open refunds in paise. */
   refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
+  /**
+   * Numbers of open disputes by deadline: within 48 hours (`awaiting`), passed in the last 30 days, and unknown. `amount`
+   * is the sum of the awaiting ones in paise, in which a payment replaces an unknown amount. `first` is the id of the one
+   * with the first deadline, which is `respondBy`.
+   */
+  disputes: Record<'awaiting' | 'passed' | 'unknown' | 'amount', number> & FirstDeadline
   /** Failed payment attempts for orders created today (IST), by reason. The most frequent reason comes first. */
   failures: { reason: FailureReason; count: number }[]
   /** Number of today's orders that were created at the fallback acquirer. */
@@ -127,6 +135,22 @@ export function createOverview(db: Queryable) {
     )
     const { open, overdue, sum } = rows[0] ?? { open: 0, overdue: 0, sum: 0 }
     return { open, overdue, amount: sum, oldest: rows.map(({ open, overdue, sum, ...refund }) => refund) }
+  }
+
+  async function disputes(now: Date): Promise<Overview['disputes']> {
+    const { rows } = await db.query<Overview['disputes']>(
+      `select count(*) filter (where respond_by > $1) as awaiting, count(*) filter (where respond_by <= $1) as passed,
+              count(*) filter (where respond_by is null) as unknown,
+              coalesce(sum(coalesce(d.amount_paise, p.amount_paise)) filter (where respond_by > $1), 0)::bigint as amount,
+              (array_agg(dispute_id order by respond_by) filter (where respond_by > $1))[1] as first,
+              min(respond_by) filter (where respond_by > $1) as "respondBy"
+         from disputes d
+         join payments p on p.mid = d.mid and p.utr = d.utr
+        where status = 'open' and (respond_by is null or (respond_by > $1::timestamptz - interval '30 days'
+                                                          and respond_by <= $1::timestamptz + interval '48 hours'))`,
+      [now],
+    )
+    return rows[0] as Overview['disputes']
   }
 
   async function failures(now: Date): Promise<Overview['failures']> {
@@ -214,12 +238,14 @@ export function createOverview(db: Queryable) {
   }
 
   return {
-    /** Returns the numbers of open exceptions and open refunds by age. */
+    /** Returns the numbers of open exceptions and open refunds by age, and of open disputes by deadline. */
     async openCounts(now: Date): Promise<OpenCounts> {
       const { open, overdue } = await refunds(now)
+      const { awaiting, passed, unknown } = await disputes(now)
       return {
         exceptions: (await exceptions(now)).open,
         refunds: { 'up to T+5 days': open - overdue, 'over T+5 days': overdue },
+        disputes: { 'within 48 hours': awaiting, passed, unknown },
       }
     },
 
@@ -227,6 +253,7 @@ export function createOverview(db: Queryable) {
       return {
         exceptions: await exceptions(now),
         refunds: await refunds(now),
+        disputes: await disputes(now),
         failures: await failures(now),
         byNextAcquirer: await countByNext(now),
         webhooks: await overdueWebhooks(now),

@@ -1,5 +1,7 @@
 import { createBankDays } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
+import type { Dispute } from '../../gateway/disputes/dispute.ts'
+import { listDisputes } from '../../gateway/disputes/store.ts'
 import { type Intent, orderIdsBegin } from '../../gateway/payments/intent.ts'
 import type { FinalStatus, ReportSource, Status } from '../../gateway/payments/outcome.ts'
 import { listSecondPayments, type SecondPayment } from '../../gateway/payments/pay-page-facts.ts'
@@ -48,6 +50,7 @@ export type PaymentHistory = Pick<
   changes: PaymentChange[]
   exceptions: PaymentException[]
   refunds: Refund[]
+  disputes: Dispute[]
   webhooks: NotifiedMerchant[]
   settlements: SettledPayment[]
   /** The IST day, `YYYY-MM-DD`, on which the bank pays out the order's payment (T+1); null if the order is unpaid. */
@@ -137,6 +140,7 @@ export function createPaymentHistory(db: Database, now: Date) {
       const changes = await readChanges(db, { mid, orderId, utr: intent.utr })
       const exceptions = await createExceptions(db).ofOrder(mid, orderId)
       const refunds = await listRefunds(db, { mid, orderId })
+      const disputes = await listDisputes(db, { mid, orderId })
       const webhooks = await readWebhooks(db, { mid, orderId })
       const reported = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
       const utrs = [intent.utr, intent.bankReference, ...reported].filter((utr) => utr)
@@ -145,7 +149,7 @@ export function createPaymentHistory(db: Database, now: Date) {
       const payment = changes.find(({ status }) => status === 'SUCCESS')
       const settlementDueOn = payment ? await dueOn(payment) : null
       const ofPayment = { refundable, secondPayments, settlements, settlementDueOn }
-      return { ...intent, ...ofPayment, changes, exceptions, refunds, webhooks }
+      return { ...intent, ...ofPayment, changes, exceptions, refunds, disputes, webhooks }
     },
 
     /**
@@ -186,6 +190,7 @@ type Order = Omit<
   | 'changes'
   | 'exceptions'
   | 'refunds'
+  | 'disputes'
   | 'webhooks'
   | 'settlements'
   | 'secondPayments'

@@ -32,6 +32,17 @@ const LONG_FAILING_MS = 2 * 60 * 60_000
 /** States of payouts that an operator must check. */
 const OPEN_ARRIVALS: readonly string[] = ['taken back', 'arrived twice', 'amount differs', 'perhaps', 'not arrived']
 
+/** Returns the fact about open disputes with one kind of deadline. */
+const disputeFact = (count: number, text: string): Candidate => ({
+  ...{ subject: 'disputes', status: count > 0 ? `${toIndianDigits(count)} ${text}` : undefined, today: true },
+  ...{ command: { name: 'disputes list', flags: { open: 'on' } }, chapter: 'disputes' },
+})
+
+const awaitingText = ({ amount, first, respondBy }: Today['disputes']) =>
+  `awaiting a response, ${cellText(amount)}; first: ${first} by ${cellText(respondBy)}`
+
+const LOOK_UP = 'look it up in the acquirer’s dashboard, then run ops disputes update'
+
 /** Returns the facts of today with their severity, the most urgent first. */
 export function factsOf(all: Today): Fact[] {
   const { at, exceptions, refunds, webhooks, balance, arrivals, expiringKeys, failures, byNextAcquirer } = all
@@ -53,6 +64,9 @@ export function factsOf(all: Today): Fact[] {
       ...{ now: refunds.overdue > 0, today: refunds.open > 0 },
       command: { name: 'refunds list', flags: { open: 'on' } },
     },
+    { ...disputeFact(all.disputes.awaiting, awaitingText(all.disputes)), now: true },
+    { ...disputeFact(all.disputes.passed, `open, deadline passed, status unknown: ${LOOK_UP}`), now: true },
+    disputeFact(all.disputes.unknown, `open, deadline unknown: ${LOOK_UP}`),
     {
       ...{ subject: 'webhooks', status: webhooksText(webhooks, at), chapter: 'webhooks' },
       ...{ now: webhooks.longest.some((endpoint) => isUrgent(endpoint, at)), today: webhooks.behind > 0 },

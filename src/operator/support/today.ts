@@ -37,12 +37,13 @@ export async function readToday(
   const merchants = [...ofMerchants]
     .map(([mid, counted]) => ({ mid, ...shownCounts(counted) }))
     .sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1))
-  const { exceptions, refunds } = overview
+  const { exceptions, refunds, disputes } = overview
   return {
     ...{ ...overview, day: toIstDay(at), at, ...shownCounts(hours.reduce(add)) },
     hours: hours.flatMap((one, hour) => (one.orders > 0 ? [{ hour, ...shownCounts(one) }] : [])),
     ...(byMerchant && { merchants }),
     refunds: { ...refunds, amount: new Money(refunds.amount, true), oldest: refunds.oldest.map(inNumbers) },
+    disputes: { ...disputes, amount: new Money(disputes.amount, true) },
     exceptions: { ...exceptions, amount: new Money(exceptions.amount), oldest: exceptions.oldest.map(inRupees) },
     balance: balance === undefined ? null : shownBalance(balance),
     arrivals: arrivals.map((one) => ({ ...one, net: new Money(one.net) })),

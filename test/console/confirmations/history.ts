@@ -145,7 +145,10 @@ function expectShown(command: Command, subject: Subject, shown: Shown, figures: 
   const flags = flagsIn(command.fields)
   const { file, ...values } = subject.fields
   const given = Object.entries(values).flatMap(([flag, value]) =>
-    typeof value === 'string' && value !== '' && !(flag === 'amount' && figures?.amount)
+    typeof value === 'string' &&
+    value !== '' &&
+    !(flag === 'amount' && figures?.amount) &&
+    !(inWords(flag) in (figures?.fields ?? {}))
       ? [[inWords(flags[flag]?.label ?? flag), value === 'on' ? 'true' : value]]
       : [],
   )

@@ -7,7 +7,7 @@ export type Row = Record<string, any>
 export type Difference = Record<string, { gone: Row[]; added: Row[] }>
 
 const OF_MERCHANT =
-  'payment_intents payments payment_attempts payment_exceptions payment_resolutions refunds refund_returns webhook_deliveries settlements settlement_versions difference_resolutions acquirer_intents'
+  'payment_intents payments payment_attempts payment_exceptions payment_resolutions refunds refund_returns disputes dispute_states webhook_deliveries settlements settlement_versions difference_resolutions acquirer_intents'
 const OF_SETTLEMENTS = 'settlement_imports settlement_import_bases payout_rests'
 const OF_STATEMENTS = 'statement_imports statement_lines'
 
