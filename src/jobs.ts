@@ -63,7 +63,7 @@ export function startJobs(services: Services) {
       refundJobs({ pending: createPendingRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
       disputeCheckJobs({
         pending: createPendingDisputes(db),
-        disputes: createDisputes(db, refundListeners),
+        disputes: createDisputes(db, refundListeners, limits.reports),
         clientOf,
         now,
       }),

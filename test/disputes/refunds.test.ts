@@ -142,7 +142,7 @@ describe('a dispute of a payment with refunds', () => {
     expect(await exceptionsOf(service.db, orderId, KIND)).toMatchObject([
       {
         amount: 70_00,
-        note: `dispute ${id}: up to 70.00 may be returned twice`,
+        note: `dispute ${id}: 70.00 may be returned twice`,
         ...(sent && { ourRefundId: sent.ourRefundId }),
       },
     ])
@@ -185,6 +185,40 @@ describe('a dispute of a payment with refunds', () => {
     service.clock.advance(60)
     await report('under review', { amount: 120_00, statedAt: now() })
     expect(await exceptionsOf(service.db, orderId, KIND)).toMatchObject([{ amount: 70_00 }])
+  })
+
+  it('names the amount of a refund that was made despite the dispute when the dispute is lost', async () => {
+    const order = await paidOrder()
+    await order.report('open', { amount: 150_00 })
+    const { mid, orderId } = order
+    const refund = { mid, orderId, amount: 80_00, note: 'sold out', createdBy: 'asha', despiteDispute: true }
+    const created = await createRefund(service.db, refund, now())
+    if (!('refund' in created)) throw new Error(created.rejected)
+    await updates.record(
+      created.refund,
+      { status: 'SUCCESS', reference: 'RRN1' },
+      { source: 'answer', by: 'acquirer', now },
+    )
+    expect(await exceptionsOf(service.db, orderId, KIND)).toEqual([])
+    await order.report('lost', { amount: 150_00 })
+    expect(await exceptionsOf(service.db, orderId, KIND)).toMatchObject([{ amount: 30_00 }])
+  })
+
+  it('regards the lost disputes of a payment as returned when another phase begins', async () => {
+    const order = await paidOrder()
+    const { mid, orderId } = order
+    const refund = { mid, orderId, amount: 80_00, note: 'sold out', createdBy: 'merchant' }
+    const created = await createRefund(service.pools.due, refund, now())
+    if (!('refund' in created)) throw new Error(created.rejected)
+    await updates.record(
+      created.refund,
+      { status: 'SUCCESS', reference: 'RRN2' },
+      { source: 'answer', by: 'acquirer', now },
+    )
+    await order.report('lost', { amount: 100_00 })
+    expect(await exceptionsOf(service.db, orderId, KIND)).toEqual([])
+    await order.report('open', { id: unique('D'), amount: 50_00 })
+    expect(await exceptionsOf(service.db, orderId, KIND)).toMatchObject([{ amount: 30_00 }])
   })
 
   it('continues refunds if the first report says that the dispute is won', async () => {

@@ -24,7 +24,7 @@ beforeAll(async () => {
   merchant = await newCashfreeMerchant(service)
   const { clientOf } = createClients(service, CASHFREE.settings(bank))
   const { due } = service.pools
-  const options = { clientOf, now: service.clock.now, checkMs: 0 }
+  const options = { clientOf, now: service.clock.now }
   const source = disputeCheckJobs({ pending: createPendingDisputes(due), disputes: createDisputes(due), ...options })
   // A run claims one dispute of each merchant.
   run = async () => {

@@ -14,6 +14,8 @@ type PendingAtAcquirers<Pending> = {
   findPending: (now: Date) => Promise<PendingMerchant[]>
   claimPending: (merchant: PendingMerchant, limit: number, now: Date) => Promise<Pending[]>
   work: (pending: Pending, client: AcquirerClient) => Promise<unknown>
+  /** Whether the next job of a queue waits for the next poll. */
+  isPaced?: boolean
 }
 
 /**
@@ -24,7 +26,7 @@ type PendingAtAcquirers<Pending> = {
 export function acquirerQueues<Pending>(
   name: string,
   clientOf: ClientOf,
-  { findPending, claimPending, work }: PendingAtAcquirers<Pending>,
+  { findPending, claimPending, work, isPaced = false }: PendingAtAcquirers<Pending>,
   { concurrentJobs, now }: { concurrentJobs: number; now: () => Date },
 ): JobSource {
   let claims = 0
@@ -44,13 +46,13 @@ export function acquirerQueues<Pending>(
       async claim(most) {
         lastClaims.set(key, ++claims)
         const claimed = await claimPending(merchant, most, now())
-        return claimed.map((pending) => () => work(pending, client).then(() => true))
+        return claimed.map((pending) => () => work(pending, client).then(() => !isPaced))
       },
     }
   }
   return {
     name,
-    concurrency: { ofQueue: concurrentJobs / 4, ofGroup: concurrentJobs },
+    concurrency: { ofQueue: Math.max(1, concurrentJobs / 4), ofGroup: concurrentJobs },
     async findQueues({ isPending = true } = {}) {
       const queues: Queue[] = []
       for (const pending of isPending ? await findPending(now()) : []) {

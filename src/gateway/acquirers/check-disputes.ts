@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { CHECKED_DAYS, type PendingDispute, type PendingDisputes } from '../disputes/pending-disputes.ts'
@@ -13,28 +12,27 @@ const LIST_PAUSE_MS = 60_000
 const FIRST_READS_MS = 10 * 60_000
 /** Longest time to read the list of an account, page by page. */
 const LIST_MS = 60_000
-/** A status check occupies one of 4 jobs of its account for this time, so that an instance sends at most 50 per minute. */
-const CHECK_MS = 4_800
 
 type NotifierOf = (account: string) => Promise<{ isDisabled: boolean } | undefined>
 type Dependencies = { disputes: Pick<Disputes, 'record'>; clientOf: ClientOf; now: () => Date }
 
-/** The job source that checks the status of each dispute once a day, at acquirers that return a single dispute. */
+/**
+ * The job source that checks the status of each dispute once a day, at acquirers that return a single dispute. An instance
+ * sends one check of an account per poll, at most 60 per minute.
+ */
 export function disputeCheckJobs({
   pending,
   disputes,
   clientOf,
   now,
-  checkMs = CHECK_MS,
-}: Dependencies & { pending: PendingDisputes; checkMs?: number }): JobSource {
+}: Dependencies & { pending: PendingDisputes }): JobSource {
   async function work({ acquirer, disputeId, orderId }: PendingDispute, client: AcquirerClient): Promise<void> {
     if (client.getDispute === undefined) return
-    const spread = sleep(checkMs, undefined, { ref: false })
     const report = await client.getDispute({ id: disputeId, orderId }).catch(ignoreAcquirerError)
     if (report) await disputes.record(acquirer, report, { source: 'enquiry', now })
-    await spread
   }
-  return acquirerQueues('disputes at acquirers', clientOf, { ...pending, work }, { concurrentJobs: 4, now })
+  const queued = { ...pending, work, isPaced: true }
+  return acquirerQueues('disputes at acquirers', clientOf, queued, { concurrentJobs: 1, now })
 }
 
 export type DisputeReader = ReturnType<typeof createDisputeReader>

@@ -198,8 +198,8 @@ const RESOLVE_UNKNOWN = query<object, Resolving>(`
 
 /**
  * Ends the unsent refunds of a payment when its dispute is stored, because the bank may return the money. Stores an
- * exception for each refund that continues, with the amount that may be returned twice, also when the disputed amount
- * grows. Resolves these exceptions if the merchant keeps the money.
+ * exception for each refund that continues, with the amount that may be returned twice, also for refunds created later
+ * despite the dispute. Resolves these exceptions if the merchant keeps the money.
  */
 async function applyToRefunds(
   db: Queryable,
@@ -216,21 +216,21 @@ async function applyToRefunds(
     await resolveReturnedPayment(db, { mid, orderId, utr, reason, source, now })
   }
   const isNew = before === undefined
-  if (!isNew && (dispute.amount ?? paid) <= (before.amount ?? paid)) return []
   const refunds = await REFUNDS(db, { mid, orderId, utr })
   // A refund that is unsent later was created despite the dispute.
   const unsent = refunds.filter(({ isUnsent }) => isNew && isUnsent)
   const end = { status: 'FAIL', reference: '', reason: DISPUTED } as const
   for (const refund of unsent) await endRefund(db, refund, end, { source, now })
   const others = refunds.filter((refund) => !unsent.includes(refund))
-  const returned = others.reduce((sum, { amount }) => sum + amount, 0)
+  const [{ returned } = { returned: 0 }] = others.length === 0 ? [] : await RETURNED(db, dispute)
   const twice = Math.max(0, returned + (dispute.amount ?? paid) - paid)
   const kind = 'refund of a disputed payment'
   const kinds: ExceptionKind[] = []
   for (const { ourRefundId, amount, isOpen } of others) {
     if (twice === 0 && !(isNew && isOpen)) continue
-    const note = `dispute ${disputeId}: up to ${toDecimalText(Math.min(amount, twice))} may be returned twice`
-    const subject = { mid, orderId, utr, amount: Math.min(amount, twice), status: '', ourRefundId } as const
+    const most = Math.min(amount, twice)
+    const note = `dispute ${disputeId}: ${toDecimalText(most)} may be returned twice`
+    const subject = { mid, orderId, utr, amount: most, status: '', ourRefundId } as const
     if (await saveException(db, kind, { ...subject, dedupKey: disputeId, person: source, note }, now)) kinds.push(kind)
   }
   return kinds
@@ -253,6 +253,17 @@ const REFUNDS = query<RefundOfPayment, { mid: string; orderId: string; utr: stri
      and not exists (select from refund_returns t where t.mid = :mid and t.our_refund_id = r.our_refund_id)
    order by created_at, our_refund_id
      for update of r`)
+
+/** Sums what left or may leave the payment beside this dispute. */
+const RETURNED = query<{ returned: Paise }, Pick<Dispute, 'mid' | 'orderId' | 'utr' | 'acquirer' | 'disputeId'>>(`
+  select (coalesce(sum(r.amount_paise), 0) - coalesce((
+           select coalesce(d.amount_paise, p.amount_paise)
+             from disputes d
+             join payments p on p.mid = :mid and p.utr = :utr
+            where d.mid = :mid and d.acquirer = :acquirer and d.dispute_id = :disputeId and d.status in ('lost', 'accepted')), 0)
+         )::bigint as returned
+    from returned_amounts r
+   where r.mid = :mid and r.order_id = :orderId and r.utr = :utr`)
 
 const RESOLVE_REFUNDS = query<object, Resolving & { orderId: string; status: string }>(`
   insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)

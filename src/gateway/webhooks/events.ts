@@ -123,7 +123,7 @@ export const WEBHOOKS: readonly DescribedWebhook[] = [
   }),
   event('dispute.opened', {
     description:
-      'A customer disputes the payment. Send your evidence to the bank until `respond_by`, and do not refund the payment.',
+      'A customer disputes the payment. Send your evidence to the operator until `respond_by`, and do not refund the payment.',
     data: DisputeEventData,
     example: { ...DISPUTED, status: 'OPEN', sequence: 2 },
   }),

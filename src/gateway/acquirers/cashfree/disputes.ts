@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { errorText, text } from '../../../platform/fields.ts'
 import { bankAmount } from '../../../platform/money.ts'
+import { printableLine } from '../../../platform/printable.ts'
 import { zonedMoment } from '../../../platform/time.ts'
 import type { DisputeReport, DisputeStatus } from '../../disputes/dispute.ts'
 import type { AcquirerClient } from '../client.ts'
@@ -22,7 +23,7 @@ export const CashfreeDispute = z.object({
   dispute_type: known(text(40)),
   dispute_amount: known(bankAmount.refine((paise) => paise > 0)),
   reason_code: known(text(40)),
-  reason_description: known(text(200)),
+  reason_description: known(z.string().transform((words) => printableLine(words, 200))),
   created_at: known(zonedMoment),
   updated_at: known(zonedMoment),
   respond_by: known(zonedMoment),
