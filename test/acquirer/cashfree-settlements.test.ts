@@ -142,7 +142,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
       payoutUtr: '1234',
       paidOutAt: '2026-01-15T10:00:00+05:30',
       line: {
-        ...{ orderId: 'order_1', payment: { id: '1234881617186388204', utr: '523504870405' } },
+        ...{ orderId: 'order_1', event: 'payment', payment: { id: '1234881617186388204', utr: '523504870405' } },
         ...{ fee: 2_00, tax: 36, initiatedAt: '2026-01-15T10:00:00+05:30', createdAt: '2026-01-15T18:33:51+05:30' },
       },
     })

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { EXCEPTION_KINDS, type ExceptionKind } from '../../src/gateway/payments/outcome.ts'
 import { createReports, type Reports } from '../../src/gateway/payments/reports.ts'
 import { comparisonJobs } from '../../src/gateway/payments/utrs-of-other-merchants.ts'
@@ -46,11 +47,13 @@ async function newSubject(kind: ExceptionKind, isPaid: boolean): Promise<Subject
   if (kind === 'unreadable') await reports.saveUnreadableStatus({ orderId, isBesidePayment: true }, 'setu', clock.now())
   else
     await db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, our_refund_id, received_at)
-       values ($1, $2, $3, $4, 20000, $5, $6, $7)`,
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, our_refund_id, received_at, dedup_key,
+         acquirer_account)
+       values ($1, $2, $3, $4, 20000, $5, $6, $7, $8, 'direct')`,
       [
-        ...(kind === 'unknown order' ? ['', 'UPI'] : [mid, orderId]),
+        ...(kind === 'unknown order' ? ['', 'UPI'] : [kind === 'unknown dispute' ? '' : mid, orderId]),
         ...[kind, utr, isOfRefund ? '' : 'SUCCESS', refund?.ourRefundId ?? '', clock.now()],
+        kind === 'unknown dispute' ? 'D1 open' : kind === 'refund of a disputed payment' ? 'D1' : '',
       ],
     )
   const { rows } = await db.query(
@@ -114,6 +117,15 @@ const RECORDS = {
     isPaid: true,
     store: ({ refund }) => update(refund, { status: 'PENDING', reference: '', id: 'CF1' }),
   },
+  'a report that its dispute was won': {
+    isPaid: true,
+    store: ({ orderId }) =>
+      createDisputes(service.db).record(
+        'direct',
+        { id: 'D1', orderId, status: 'won' },
+        { source: 'notification', now: service.clock.now },
+      ),
+  },
   'a readable status response': {
     isPaid: false,
     store: ({ orderId }) => reports.endUnreadable(orderId, service.clock.now()),
@@ -139,6 +151,8 @@ const RESOLVED_BY: Partial<Record<ExceptionKind, readonly RecordName[]>> = {
   ],
   'refund unsure': [...OF_REFUND, 'a status of its refund at the acquirer'],
   'refund without an end': OF_REFUND,
+  'unknown dispute': ['a report that its dispute was won'],
+  'refund of a disputed payment': ['the failure of its refund', 'a report that its dispute was won'],
 }
 
 describe.each(EXCEPTION_KINDS)('the exception "%s"', (kind) => {

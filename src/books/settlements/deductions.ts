@@ -4,7 +4,7 @@ import { UNPADDED } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /** SQL condition: the row of `incoming` deducts money, or returns the deduction of a dispute. */
-export const IS_DEDUCTION = `(amount_paise < 0 or event is not distinct from 'dispute reversal')`
+export const IS_DEDUCTION = `(amount_paise < 0 or coalesce(event = 'dispute reversal', false))`
 
 /**
  * Rows with a negative amount, by which the bank deducts money from a payout. A row may repeat its payment's UTR, which
