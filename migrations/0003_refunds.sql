@@ -133,10 +133,11 @@ create index disputes_check_at_idx on disputes (check_at, acquirer, mid) where c
 create index disputes_mid_acquirer_check_at_idx on disputes (mid, acquirer, check_at) where check_at is not null;
 create trigger disputes_facts_are_kept before update of mid, acquirer, dispute_id, order_id, utr, opened_at, recorded_at
   or delete or truncate on disputes for each statement execute function refuse_to_rewrite();
--- Otherwise the amount of a lost dispute could be refunded.
-create trigger disputes_verdict_is_final before update of status on disputes for each row
-  when (old.status in ('won', 'lost', 'accepted', 'closed') and new.status <> old.status)
-  execute function refuse_row('the first verdict on a dispute is final');
+-- Otherwise the amount of a lost dispute could be refunded. An unknown amount, which stands for the whole payment, is set by operators.
+create trigger disputes_verdict_is_final before update of status, amount_paise on disputes for each row
+  when (old.status in ('won', 'lost', 'accepted', 'closed') and (new.status <> old.status
+    or (new.amount_paise is distinct from old.amount_paise and (old.amount_paise is not null or current_user = 'upi_service'))))
+  execute function refuse_row('the first verdict on a dispute, and its amount, are final');
 
 -- The reported states of each dispute. Append-only. The first final state stays.
 create table dispute_states (

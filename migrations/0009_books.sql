@@ -4,12 +4,12 @@ drop view ledger;
 -- Every version of every settlement line: a row of a bank's or acquirer's file. A version was valid from recorded_at until before
 -- replaced_at; one that an import's undo replaced is `undone`. `item` is the UTR of the payment that the line settles; `acquirer` is
 -- the account without the acquirer account, because a file may name an account where payments name none. The debt of
--- `clearing_account` changes. `gross_paise` includes fee and tax. The line is included on `day`, in India. A deduction, and the return
--- of a disputed amount, settle no payment.
+-- `clearing_account` changes. `gross_paise` includes fee and tax. The line is included on `day`, in India. A deduction, and a line
+-- of a dispute, settle no payment.
 create view settlement_lines as
 -- Citus takes the names of the columns from this first part. A condition on `at` reaches an index in each part.
 select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not null as names_payment, status,
-       (amount_paise < 0 or event is not distinct from 'dispute reversal') as is_deduction, event, split_part(account, ':', 1) collate "C" as acquirer, account,
+       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)) as is_deduction, event, split_part(account, ':', 1) collate "C" as acquirer, account,
        coalesce(paid_account, account, 'unknown') as clearing_account, bank_reference_number as reference, import_id, initiated_at as at,
        (initiated_at at time zone interval '330 minutes')::date as day, initiated_at, amount_paise as net_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0) as gross_paise, fee_paise, tax_paise, recorded_at,
@@ -17,14 +17,14 @@ select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not n
   from settlements
  where value_date is null
  union all
-select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or event is not distinct from 'dispute reversal'), event,
+select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), event,
        split_part(account, ':', 1) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
        value_date::timestamp at time zone interval '330 minutes', value_date, initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, 'infinity', null, false
   from settlements
  where value_date is not null
  union all
-select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or event is not distinct from 'dispute reversal'), event,
+select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), event,
        split_part(account, ':', 1) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
        coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at),
        coalesce(value_date, (initiated_at at time zone interval '330 minutes')::date), initiated_at, amount_paise,
@@ -36,12 +36,20 @@ select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, sta
 -- by the index and reads no other.
 create view account_lines as
 select mid, account, coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at) as at, status,
-       (amount_paise < 0 or event is not distinct from 'dispute reversal') as is_deduction, recorded_at, 'infinity'::timestamptz as replaced_at
+       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)) as is_deduction, recorded_at, 'infinity'::timestamptz as replaced_at
   from settlements
  union all
 select mid, account, coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at), status,
-       (amount_paise < 0 or event is not distinct from 'dispute reversal'), recorded_at, replaced_at
+       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), recorded_at, replaced_at
   from settlement_versions;
+
+-- The items that lines of disputes name: the UTR of the disputed payment, or the id of the dispute in upper case.
+create view disputed_items as
+select mid, item, min(order_id) as order_id, min(recorded_at) as recorded_at
+  from (select mid, utr as item, order_id, recorded_at from disputes
+         union all
+        select mid, upper(dispute_id) collate "C", order_id, recorded_at from disputes) d
+ group by mid, item;
 
 -- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is
 -- included on `day`, in India, and was valid from recorded_at until before replaced_at. A positive amount is owed to the merchant.
@@ -75,8 +83,7 @@ select t.mid, r.utr, 'refund returned', r.our_refund_id, r.order_id, split_part(
 select l.mid, l.item, 'dispute', l.utr, d.order_id, l.acquirer, l.clearing_account, l.at, l.day, l.gross_paise,
        greatest(l.recorded_at, d.recorded_at), l.replaced_at, l.import_id, l.replaced_by_import_id
   from settlement_lines l
-  join (select mid, utr, order_id, min(recorded_at) as recorded_at from disputes group by mid, utr, order_id) d
-    on d.mid = l.mid and d.utr = l.item
+  join disputed_items d on d.mid = l.mid and d.item = l.item
  where l.status = 'SUCCESS' and l.event in ('dispute', 'dispute reversal')
  union all
 select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null, account,
@@ -85,20 +92,21 @@ select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', differe
  where amount_paise <> 0;
 
 -- The movements `dispute` of payments whose dispute was lost or accepted, on the day since which both are known: the merchant bears
--- these amounts.
+-- these amounts. Those of a duplicate payment were the customer's.
 create view lost_disputes as
-select l.mid, l.name, l.order_id, l.account, greatest(l.at, s.at) as at, greatest(l.day, s.day) as day, l.amount_paise,
+select l.mid, l.name, l.order_id, l.account, s.is_second, greatest(l.at, s.at) as at, greatest(l.day, s.day) as day, l.amount_paise,
        greatest(l.recorded_at, s.recorded_at) as recorded_at, l.replaced_at
   from ledger l
-  join (select distinct on (d.mid, d.utr) d.mid, d.utr, t.recorded_at,
-               case when t.stated_at between '2000-01-01' and t.recorded_at then t.stated_at else t.recorded_at end as at,
-               (case when t.stated_at between '2000-01-01' and t.recorded_at then t.stated_at else t.recorded_at end
-                at time zone interval '330 minutes')::date as day
-          from disputes d
-          join dispute_states t on t.mid = d.mid and t.acquirer = d.acquirer and t.dispute_id = d.dispute_id
-         where t.status in ('lost', 'accepted')
-         order by d.mid, d.utr, t.recorded_at, t.stated_at) s
-    on s.mid = l.mid and s.utr = l.item
+  join (select distinct on (mid, item) mid, item, is_second, recorded_at, at, (at at time zone interval '330 minutes')::date as day
+          from (select d.mid, i.item, p.kind = 'second' as is_second, t.recorded_at, t.stated_at,
+                       case when t.stated_at between '2000-01-01' and t.recorded_at then t.stated_at else t.recorded_at end as at
+                  from disputes d
+                  join payments p on p.mid = d.mid and p.utr = d.utr
+                  join dispute_states t on t.mid = d.mid and t.acquirer = d.acquirer and t.dispute_id = d.dispute_id
+                 cross join lateral (values (d.utr), (upper(d.dispute_id) collate "C")) i (item)
+                 where t.status in ('lost', 'accepted')) lost
+         order by mid, item, recorded_at, stated_at) s
+    on s.mid = l.mid and s.item = l.item
  where l.kind = 'dispute';
 
 -- Reports of money that was not taken for a payment, or that a payment has failed after all, each with its resolution. `mid` is

@@ -56,12 +56,14 @@ const RIGHTS: Record<string, string[]> = {
   current_refunds: ['SELECT'],
   difference_resolutions: [],
   dispute_states: ['INSERT', 'SELECT'],
+  disputed_items: [],
   disputes: ['INSERT', 'SELECT'],
   // File layouts and bank statements are for operators alone.
   file_layouts: [],
   key_uses: ['INSERT', 'SELECT'],
   ledger: [],
   ledger_names: [],
+  lost_disputes: [],
   merchant_fees: [],
   merchant_logos: ['SELECT'],
   merchants: ['SELECT'],
@@ -447,6 +449,7 @@ describe('an attacker with the service’s DATABASE_URL at disputes', () => {
     ['a state in an operator’s name', AGAINST_A_RULE, (order) => insertState(order, 'open', 'asha')],
     ['a second verdict', '23505', (order) => insertState(order, 'won')],
     ['a verdict that is taken back', AGAINST_A_RULE, (order) => setDispute(order, `status = 'won'`)],
+    ['a lower amount of a lost dispute', AGAINST_A_RULE, (order) => setDispute(order, 'amount_paise = 1')],
     ['a state that is deleted', FORBIDDEN, ({ id }) => `delete from dispute_states where dispute_id = '${id}'`],
     [
       'a state that is changed',

@@ -221,6 +221,35 @@ describe('a dispute of a payment with refunds', () => {
     expect(await exceptionsOf(service.db, orderId, KIND)).toMatchObject([{ amount: 30_00 }])
   })
 
+  it('names a refund that failed and succeeded after all when the dispute is lost', async () => {
+    const { orderId, report, refund } = await paidOrder('direct')
+    await refund(unique('R'))
+    await report('open')
+    const [{ ourRefundId } = { ourRefundId: '' }] = await refundsOf(orderId)
+    const name = { mid: merchants.direct.mid, ourRefundId }
+    const recording = { source: 'enquiry', by: 'acquirer', now } as const
+    await updates.record(name, { status: 'FAIL', reference: '', reason: 'closed' }, recording)
+    await updates.record(name, { status: 'SUCCESS', reference: 'RRN3' }, recording)
+    await report('lost')
+    const open = (await exceptionsOf(service.db, orderId, KIND)).filter(({ isOpen }) => isOpen)
+    expect(open).toMatchObject([{ amount: 200_00 }])
+  })
+
+  it('ends a refund whose call changed nothing instead of sending it again', async () => {
+    const { mid, orderId, report, refund } = await paidOrder()
+    await refund(unique('R'))
+    const [{ ourRefundId } = { ourRefundId: '' }] = await refundsOf(orderId)
+    const name = { mid, ourRefundId }
+    const sentAt = now()
+    expect(await pending.markSent(name, sentAt, true)).toBe(true)
+    service.clock.advance(1)
+    await report('open')
+    await pending.unmarkSent(name, sentAt)
+    expect(await pending.markSent(name, now(), true)).toBe(false)
+    await report('under review')
+    expect(await refundsOf(orderId)).toMatchObject([{ status: 'FAIL', reason: 'The payment is disputed' }])
+  })
+
   it('continues refunds if the first report says that the dispute is won', async () => {
     const { orderId, report, refund } = await paidOrder()
     await refund(unique('R'))

@@ -175,6 +175,39 @@ describe('a dispute whose lines the file names', () => {
     expect(await books(of)).toMatchObject({ ...EVEN, ledgers: { ...RECEIPTS, 'UPI disputes': 200 } })
   })
 
+  it('may be stored after a file whose lines share its id', async () => {
+    const of = await settledPayment()
+    await deduct(of, '10-12', -200_00, { utr: 'D78', paymentUtr: undefined })
+    await report(of, '10-13', 'open', { id: 'D78' })
+    expect(await books(of)).toMatchObject({ ...EVEN, ledgers: { ...RECEIPTS, 'UPI disputes': 200 } })
+    await report(of, '10-20', 'won', { id: 'D78' })
+    await payAgain(of, '10-22', 200_00, { utr: 'D78', paymentUtr: undefined })
+    expect(await books(of)).toMatchObject({ ...EVEN, ledgers: { ...RECEIPTS, Bank: 200 } })
+  })
+
+  it('is paid again by a positive line, whatever its word', async () => {
+    const of = await settledPayment()
+    await report(of, '10-10', 'open')
+    await deduct(of, '10-12')
+    await report(of, '10-20', 'won')
+    await deduct(of, '10-22', 200_00, { utr: of.utr, paymentUtr: undefined })
+    expect(await books(of)).toMatchObject({ ...EVEN, disputed: '0.00', ledgers: { ...RECEIPTS, Bank: 200 } })
+  })
+
+  it('of a duplicate payment is not an expense of the merchant', async () => {
+    const of = await settledPayment()
+    await db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+       values ($1, 'SECOND', $2, 20000, $3, $3, 'second', 'direct', 'notification')`,
+      [of.mid, of.orderId, at('10-05')],
+    )
+    await line(of, '10-06', 200_00, { utr: 'SECOND', paymentUtr: undefined })
+    await report(of, '10-10', 'open', { utr: 'SECOND' })
+    await deduct(of, '10-12', -200_00, { paymentUtr: 'SECOND' })
+    await report(of, '10-20', 'lost', { utr: 'SECOND' })
+    expect(await books(of)).toMatchObject({ ...EVEN, ledgers: { ...RECEIPTS, Bank: 200 } })
+  })
+
   it('may repeat the UTR of its payment in its lines', async () => {
     const of = await settledPayment()
     await report(of, '10-10', 'open')
@@ -217,6 +250,17 @@ it('a dispute in a file of totals is the likely cause of the difference', async 
   expect(causes).toEqual([
     '200.00 less than the payments of 2026-10-12 through direct; likely dispute D1 (of 200.00, open): resolve it --as chargeback',
   ])
+})
+
+it('a line of a dispute closes itself in the open items of a merchant with totals', async () => {
+  const { mid } = await newMerchant(db)
+  const orderId = await storePaidOrder(db, { mid, utr: 'V1', paidAt: at('10-05') })
+  const of = { mid, utr: 'V1', orderId }
+  await line(of, '10-06', 200_00, { utr: 'TOTAL9', paymentUtr: undefined })
+  await report(of, '11-05', 'open')
+  await deduct(of, '11-09')
+  const { openItems, total } = await jsonOn('2026-11-10', 'open', '--mid', mid)
+  expect({ openItems, total }).toEqual({ openItems: [], total: { amount: '0.00' } })
 })
 
 describe('a verdict after the close of the month', () => {

@@ -13,7 +13,7 @@ export type MoneyException = ItemException & { utr: string; day: string }
 /** A payment that failed after its success and has no settlement line. An operator has resolved the failure. */
 export type FailedPayment = { utr: string; day: string; acquirer: string; amount: Paise }
 
-/** A dispute whose amount is known; `day` is the IST day of its opening. */
+/** A dispute, of the whole payment if its amount is unknown; `day` is the IST day of its opening. */
 export type DisputedAmount = { disputeId: string; status: string; day: string; amount: Paise }
 
 /** A settlement line that names no known payment and whose status changed from SUCCESS to FAILED. */

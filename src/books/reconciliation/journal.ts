@@ -45,6 +45,7 @@ const VOUCHERS: Record<MovementKind, { letter: Letter; ledger: string; name?: st
   'duplicate refund returned': { letter: 'X', ledger: 'Suspense', name: 'duplicates' },
   dispute: { letter: 'D', ledger: DISPUTES },
   'lost dispute': { letter: 'D', ledger: 'Chargebacks', from: DISPUTES },
+  'duplicate lost dispute': { letter: 'D', ledger: 'Suspense', from: DISPUTES },
   payout: { letter: 'P', ledger: 'Bank' },
   fee: { letter: 'P', ledger: '<account> fees' },
   tax: { letter: 'P', ledger: '<account> input GST' },

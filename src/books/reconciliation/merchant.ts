@@ -102,7 +102,7 @@ const PAYMENTS = plannedQuery<Payment, Known & { utrs: readonly string[] }>(`
 
 /** SQL for a settlement line `line`: whether a stored dispute explains a line of a dispute; null for other lines. */
 export const IS_DISPUTED = `case when event in ('dispute', 'dispute reversal') then exists (
-           select from disputes d where d.mid = :mid and d.utr = line.item and d.recorded_at <= :known) end`
+           select from disputed_items d where d.mid = :mid and d.item = line.item and d.recorded_at <= :known) end`
 
 const LINES = plannedQuery<ItemRow & { item: string }, Known & { utrs: readonly string[] }>(`
   select item, utr, day, at, acquirer, status, is_deduction, gross_paise as gross, fee_paise as fee, tax_paise as tax,
@@ -173,13 +173,14 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
 
 /** Disputes with their state as known. */
 const DISPUTES = query<DisputedAmount, Known>(`
-  select dispute_id, (opened_at at time zone interval '330 minutes')::date as day, amount_paise as amount,
+  select dispute_id, (opened_at at time zone interval '330 minutes')::date as day, coalesce(d.amount_paise, p.amount_paise) as amount,
          coalesce((select status
                      from dispute_states t
                     where t.mid = :mid and t.acquirer = d.acquirer and t.dispute_id = d.dispute_id and t.recorded_at <= :known
                       and t.status not in ('open', 'under review')), 'open') as status
     from disputes d
-   where mid = :mid and recorded_at <= :known and amount_paise is not null
+    join payments p on p.mid = :mid and p.utr = d.utr
+   where d.mid = :mid and recorded_at <= :known
    order by opened_at, dispute_id`)
 
 /** Returns the first bank day of each acquirer with a settlement line. */

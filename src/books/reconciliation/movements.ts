@@ -18,6 +18,8 @@ export type MovementKind =
   | 'dispute'
   /** The amount of a dispute that was lost. It moves between two ledgers of the merchant, and leaves the debt unchanged. */
   | 'lost dispute'
+  /** A lost dispute of a second payment. */
+  | 'duplicate lost dispute'
   /** Second payment for an order that was already paid. */
   | 'duplicate payment'
   | 'duplicate refund'
@@ -151,7 +153,7 @@ const movements = (also: string) => `
               ('adjustment', -t.adjustments), ('unknown order', -t.unknown_orders)) p (kind, amount)
      where p.amount <> 0
      union all
-    select l.day, 4, l.at, 'lost dispute', l.account, l.order_id, i.merchant_order_id, l.name, l.amount_paise
+    select l.day, 4, l.at, case when l.is_second then 'duplicate lost dispute' else 'lost dispute' end, l.account, l.order_id, i.merchant_order_id, l.name, l.amount_paise
       from lost_disputes l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
      where l.mid = :mid and l.day between :from::date and :to::date

@@ -159,11 +159,15 @@ type Moments = { mid: string; known: Date; begin: Date; linesBegin: Date; end: D
 
 /**
  * Items with a movement from :begin until before :end; of lines from :linesBegin. A refund in :refundIds belongs to the item
- * of the line in :lines that deducts it.
+ * of the line in :lines that deducts it. A line of a dispute is an item of its own, which its movement `dispute` closes.
  */
 const RECENT = query<Recent, Moments>(`
   with deducted as (
     select * from unnest(:refundIds::text[], :lines::text[]) as d (refund_id, line)
+  ), disputed as materialized (
+    select name
+      from ledger
+     where mid = :mid and kind = 'dispute' and (recorded_at <= :known) is true and replaced_at > :known
   ), recent as materialized (
     select item
       from ledger
@@ -172,7 +176,9 @@ const RECENT = query<Recent, Moments>(`
      union
     select unnest(:items::text[])
   ), moved as (
-    select case when l.kind = 'deduction' and l.name = any (:lines) then l.name else coalesce(d.line, item) end as item,
+    select case when l.kind = 'deduction' and l.name = any (:lines) then l.name
+                when l.kind in ('settlement', 'deduction', 'dispute') and l.name in (select name from disputed) then l.name
+                else coalesce(d.line, item) end as item,
            l.day, l.order_id, l.acquirer, l.amount_paise, l.kind in ('payment', 'second') as is_payment,
            l.kind in ('settlement', 'deduction') as is_line, l.kind in ('refund', 'refund returned') as is_refund,
            l.kind <> 'resolution'

@@ -38,7 +38,7 @@ export function statementOf(
     const first = { ...nothing, day: days.from, kind: 'opening' as const, balance }
     const postings = await postingsOf(mid, periods)
     const lines = postings.flatMap((posting) => {
-      if (posting.kind === 'lost dispute') return []
+      if (posting.kind.endsWith('lost dispute')) return []
       const { account, amount, originalDay = null } = posting
       closing.set(account, addPaise(closing.get(account) ?? 0, amount))
       balance = addPaise(balance, amount)

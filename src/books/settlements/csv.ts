@@ -74,12 +74,12 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   },
 }
 
-/** Returns the event of a line in the words of any acquirer, such as `CHARGEBACK_REVERSE`. An unknown word is `other`. */
+/** Returns the event of a line in the words of any acquirer, such as `CHARGEBACK_REVERSE`. An unknown word states none. */
 function readEvent(field: string): string {
   const isReversal = /revers/i.test(field)
   if (/dispute|chargeback|retrieval|arbitration/i.test(field)) return isReversal ? 'dispute reversal' : 'dispute'
-  if (isReversal) return 'other'
-  return /refund/i.test(field) ? 'refund' : /payment|sale|capture/i.test(field) ? 'payment' : 'other'
+  if (/refund/i.test(field)) return isReversal ? 'other' : 'refund'
+  return /payment|sale|capture/i.test(field) ? 'payment' : /adjust/i.test(field) ? 'other' : NULL
 }
 
 const CHECKS = Object.entries(COLUMNS)

@@ -3,8 +3,8 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { UNPADDED } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 
-/** SQL condition: the row of `incoming` deducts money, or returns the deduction of a dispute. */
-export const IS_DEDUCTION = `(amount_paise < 0 or coalesce(event = 'dispute reversal', false))`
+/** SQL condition: the row of `incoming` deducts money, or concerns a dispute. */
+export const IS_DEDUCTION = `(amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false))`
 
 /**
  * Rows with a negative amount, by which the bank deducts money from a payout. A row may repeat its payment's UTR, which
@@ -64,6 +64,11 @@ export async function nameDeductions(client: Queryable): Promise<LineError[]> {
          from deductions d
          join settlements s on s.mid = d.mid and s.utr = any (array[d.utr, upper(d.utr), lower(d.utr)])
         where d.payment_utr is null and s.amount_paise >= 0
+       union
+       -- The lines of a dispute may share its id.
+       select d.line
+         from deductions d
+         join disputes x on x.mid = d.mid and x.dispute_id = d.utr
        except
        -- The deduction was stored under its own UTR before its payment was known.
        select d.line

@@ -25,7 +25,7 @@ export async function namePayments(client: Queryable): Promise<{ errors: LineErr
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
-  for (const facts of [REFERENCES, ORDERS, REFUNDS, DISPUTES, IDS, FOREIGN_ORDERS, ORDERS_AS_UTR, STORED]) {
+  for (const facts of [REFERENCES, ORDERS, REFUNDS, IDS, FOREIGN_ORDERS, ORDERS_AS_UTR, STORED]) {
     await client.query(`insert into payment_names (line, fact, utr, order_id, reference) ${facts}`)
   }
   await client.query('set local enable_hashjoin = on')
@@ -49,7 +49,7 @@ export async function namePayments(client: Queryable): Promise<{ errors: LineErr
 }
 
 type Fact = {
-  fact: 'reference' | 'order' | 'refund' | 'dispute' | 'id' | 'foreign order' | 'order as utr' | 'stored'
+  fact: 'reference' | 'order' | 'refund' | 'id' | 'foreign order' | 'order as utr' | 'stored'
   /** Stored UTR of the payment; null if the order is unpaid. */
   utr: string | null
   orderId: string | null
@@ -81,7 +81,6 @@ function resolve(row: NamingRow): { names: Names; error?: never } | { names?: ne
   const onlyOf = (fact: Fact['fact']) => (of(fact).length === 1 ? of(fact)[0] : undefined)
   if (of('order as utr').length > 0) return { error: ORDER_AS_UTR }
   const [[order], [refund], byId, byReference] = [of('order'), of('refund'), onlyOf('id'), onlyOf('reference')]
-  const byDispute = onlyOf('dispute')
   const orderId = order?.orderId ?? refund?.orderId
   if (orderId === undefined && of('foreign order').length > 0) return { error: FOREIGN_ORDER }
   const another = Object.entries({ acquirer_payment_id: byId, 'payment_utr or utr': byReference }).find(
@@ -91,8 +90,7 @@ function resolve(row: NamingRow): { names: Names; error?: never } | { names?: ne
   if (byId && byReference && byId.utr !== byReference.utr) return { error: TWO_PAYMENTS }
   // A row with a different reference belongs to a second, unreported payment for the order.
   const isOfOrder = row.isDeduction || order?.reference == null || [null, order.reference].includes(row.paymentUtr)
-  const payment =
-    byReference?.utr ?? byId?.utr ?? refund?.utr ?? byDispute?.utr ?? (isOfOrder ? order?.utr : null) ?? null
+  const payment = byReference?.utr ?? byId?.utr ?? refund?.utr ?? (isOfOrder ? order?.utr : null) ?? null
   const isOwnId = row.paymentId !== null && byId === undefined
   const utr = row.utr ?? (payment === null || isOwnId || of('stored').length > 0 ? row.ownUtr : payment)
   const unknown = row.paymentId === null ? utr.toUpperCase() : utrOfId(row.paymentId)
@@ -143,13 +141,6 @@ const REFUNDS = `
   select i.line, 'refund', r.utr, r.order_id, null
     from incoming i
     join refunds r on r.mid = i.mid and r.our_refund_id = i.order_id`
-
-/** A line of a dispute may name only the dispute. */
-const DISPUTES = `
-  select i.line, 'dispute', d.utr, d.order_id, null
-    from incoming i
-    join disputes d on d.mid = i.mid and d.dispute_id = i.utr
-   where i.event in ('dispute', 'dispute reversal')`
 
 const IDS = `
   select i.line, 'id', p.utr, p.order_id, null

@@ -14,6 +14,7 @@ const FIRST_READS_MS = 10 * 60_000
 const LIST_MS = 60_000
 
 type NotifierOf = (account: string) => Promise<{ isDisabled: boolean } | undefined>
+type ListDisputes = NonNullable<AcquirerClient['listDisputes']>
 type Dependencies = { disputes: Pick<Disputes, 'record'>; clientOf: ClientOf; now: () => Date }
 
 /**
@@ -28,8 +29,9 @@ export function disputeCheckJobs({
 }: Dependencies & { pending: PendingDisputes }): JobSource {
   async function work({ acquirer, disputeId, orderId }: PendingDispute, client: AcquirerClient): Promise<void> {
     if (client.getDispute === undefined) return
+    const readAt = now()
     const report = await client.getDispute({ id: disputeId, orderId }).catch(ignoreAcquirerError)
-    if (report) await disputes.record(acquirer, report, { source: 'enquiry', now })
+    if (report) await disputes.record(acquirer, report, { source: 'enquiry', now, readAt })
   }
   const queued = { ...pending, work, isPaced: true }
   return acquirerQueues('disputes at acquirers', clientOf, queued, { concurrentJobs: 1, now })
@@ -57,12 +59,14 @@ export function createDisputeReader({
     return planned
   }
 
-  async function read(account: string, list: NonNullable<AcquirerClient['listDisputes']>): Promise<void> {
+  async function read(account: string, list: ListDisputes, signal: AbortSignal): Promise<void> {
     const to = now()
     const days = { from: new Date(to.getTime() - CHECKED_DAYS * DAY_MS), to }
-    const reports = (await list(days, AbortSignal.timeout(LIST_MS)).catch(ignoreAcquirerError)) ?? []
+    const reports =
+      (await list(days, AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)])).catch(ignoreAcquirerError)) ?? []
     const isDisabled = (await notifierOf(account))?.isDisabled ?? false
-    for (const report of reports) await disputes.record(account, report, { source: 'enquiry', now, isDisabled })
+    const reporting = { source: 'enquiry', now, isDisabled, readAt: to }
+    for (const report of reports) if (!signal.aborted) await disputes.record(account, report, reporting)
   }
 
   /** Schedules a read of the account's list, at least LIST_PAUSE_MS after its last read. */
@@ -90,7 +94,7 @@ export function createDisputeReader({
               readSoon(account)
               throw error
             }
-            return [() => read(account, list).then(() => false, retry)]
+            return [(signal: AbortSignal) => read(account, list, signal).then(() => false, retry)]
           }
           return [{ key: `disputes ${account}`, group: 'lists of disputes', claim }]
         })

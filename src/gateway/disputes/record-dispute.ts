@@ -24,9 +24,9 @@ export const CHECK_PAUSE_MS = 24 * 60 * 60_000
 
 /**
  * The source of a report: `notification`, `enquiry` for a status check, or the operator's name. The clock is read under
- * the lock. A disabled account stores no exception for an unknown payment.
+ * the lock. A disabled account stores no exception for an unknown payment. `readAt` is the time before a status check.
  */
-type Reporting = { source: string; now: () => Date; barrier?: Barrier; isDisabled?: boolean }
+type Reporting = { source: string; now: () => Date; barrier?: Barrier; isDisabled?: boolean; readAt?: Date }
 
 /** The stored dispute, and whether the report changed it; or why it was not stored. */
 export type RecordedDispute = { dispute: Dispute; changed: boolean } | { exception: DisputeException }
@@ -134,24 +134,28 @@ async function store(
   db: Queryable,
   { key, payment, before }: Storing,
   report: DisputeReport,
-  { source, now }: At,
+  { source, now, readAt = now }: At,
 ): Promise<Dispute> {
   const isPossible = report.statedAt !== undefined && report.statedAt.getTime() <= now.getTime() + CLOCK_TOLERANCE_MS
   // Only a notification may be late: a status check and an operator state what is valid now. A time ahead of the clock
   // becomes now, so that a later status check, whose time is then possible, corrects the state.
   const isUndated = report.statedAt === undefined && source === 'notification'
-  const statedAt = isPossible ? report.statedAt : isUndated ? undefined : now
+  const statedAt = isPossible ? report.statedAt : isUndated ? undefined : readAt
   const isRepeat = !isPossible && report.status === before?.status
   const status = stateOf([...(await STATES(db, key)), { status: report.status, statedAt }])
   const checkAt = key.acquirer === 'direct' || isFinal(status) ? null : new Date(now.getTime() + CHECK_PAUSE_MS)
   await STORE(db, {
     ...{ ...report, ...key, utr: payment.utr, reportedAt: statedAt },
+    ...(before && isFinal(before.status) && SERVICE_SOURCES.includes(source) && { amount: undefined }),
     ...{ now, status, checkAt },
   })
   if (!isRepeat) await ADD_STATE(db, { ...key, status: report.status, statedAt, now, source })
   await RESOLVE_UNKNOWN(db, { ...key, source, now })
   return (await findDispute(db, key)) as Dispute
 }
+
+/** The sources of the service, which cannot set the amount of a final dispute. */
+const SERVICE_SOURCES = ['notification', 'enquiry']
 
 const STATES = query<{ status: Dispute['status']; statedAt: Date | undefined }, DisputeKey>(`
   select status, nullif(stated_at, '-infinity') as stated_at
@@ -160,7 +164,7 @@ const STATES = query<{ status: Dispute['status']; statedAt: Date | undefined }, 
 
 /** An older report, or one without a time, adds facts that are not known yet, and replaces none. */
 const replaced = (column: string) =>
-  `${column} = case when excluded.reported_at >= d.reported_at then coalesce(excluded.${column}, d.${column})
+  `${column} = case when ${column === 'amount_paise' ? `d.status in ('open', 'under review') and` : ''} excluded.reported_at >= d.reported_at then coalesce(excluded.${column}, d.${column})
                 else coalesce(d.${column}, excluded.${column}) end`
 
 const STORE = query<
@@ -215,10 +219,8 @@ async function applyToRefunds(
     const reason = `dispute ${disputeId} is ${status}`
     await resolveReturnedPayment(db, { mid, orderId, utr, reason, source, now })
   }
-  const isNew = before === undefined
-  const refunds = await REFUNDS(db, { mid, orderId, utr })
-  // A refund that is unsent later was created despite the dispute.
-  const unsent = refunds.filter(({ isUnsent }) => isNew && isUnsent)
+  const refunds = await REFUNDS(db, { ...dispute, isNew: before === undefined })
+  const unsent = refunds.filter(({ isUnsent }) => isUnsent)
   const end = { status: 'FAIL', reference: '', reason: DISPUTED } as const
   for (const refund of unsent) await endRefund(db, refund, end, { source, now })
   const others = refunds.filter((refund) => !unsent.includes(refund))
@@ -226,12 +228,14 @@ async function applyToRefunds(
   const twice = Math.max(0, returned + (dispute.amount ?? paid) - paid)
   const kind = 'refund of a disputed payment'
   const kinds: ExceptionKind[] = []
-  for (const { ourRefundId, amount, isOpen } of others) {
-    if (twice === 0 && !(isNew && isOpen)) continue
+  // A refund may fail, which resolves its exception, and succeed after all, so a verdict stores an exception of its own.
+  const dedupKey = `${disputeId} ${isFinal(status) ? 'lost' : 'open'}`
+  for (const { ourRefundId, amount, isOpen, named } of others) {
     const most = Math.min(amount, twice)
+    if (named >= most && (named > 0 || before !== undefined || !isOpen)) continue
     const note = `dispute ${disputeId}: ${toDecimalText(most)} may be returned twice`
     const subject = { mid, orderId, utr, amount: most, status: '', ourRefundId } as const
-    if (await saveException(db, kind, { ...subject, dedupKey: disputeId, person: source, note }, now)) kinds.push(kind)
+    if (await saveException(db, kind, { ...subject, dedupKey, person: source, note }, now)) kinds.push(kind)
   }
   return kinds
 }
@@ -239,15 +243,24 @@ async function applyToRefunds(
 /** The reason of a refund that was not sent, because its payment is disputed. */
 export const DISPUTED = 'The payment is disputed'
 
-type RefundOfPayment = Refund & { isUnsent: boolean; isOpen: boolean }
+type RefundOfPayment = Refund & { isUnsent: boolean; isOpen: boolean; named: Paise }
 
 /**
  * The refunds of a payment that have not failed, locked, because the service marks a refund as sent without the order's
- * lock. An acquirer's own refund and a refund of `direct` count as sent.
+ * lock. An acquirer's own refund, a refund of `direct`, and a refund created despite the dispute count as sent. `named` is the
+ * amount that open exceptions name.
  */
-const REFUNDS = query<RefundOfPayment, { mid: string; orderId: string; utr: string }>(`
+const REFUNDS = query<RefundOfPayment, Dispute & { isNew: boolean }>(`
   select mid, our_refund_id, order_id, utr, amount_paise as amount, reference, exception_id, status = 'PENDING' as is_open,
-         status = 'PENDING' and sent_at is null and accepted_at is null and acquirer <> 'direct' as is_unsent
+         status = 'PENDING' and sent_at is null and accepted_at is null and acquirer <> 'direct' and (:isNew or created_at < (
+           select recorded_at from disputes d
+            where d.mid = :mid and d.acquirer = :acquirer and d.dispute_id = :disputeId)) as is_unsent,
+         coalesce((
+           select max(e.amount_paise)
+             from payment_exceptions e
+            where e.mid = :mid and e.order_id = :orderId and e.kind = 'refund of a disputed payment'
+              and e.our_refund_id = r.our_refund_id and split_part(e.dedup_key, ' ', 1) = :disputeId
+              and not exists (select from payment_resolutions s where s.mid = :mid and s.exception_id = e.exception_id)), 0) as named
     from refunds r
    where mid = :mid and order_id = :orderId and utr = :utr and status <> 'FAIL'
      and not exists (select from refund_returns t where t.mid = :mid and t.our_refund_id = r.our_refund_id)
@@ -269,7 +282,8 @@ const RESOLVE_REFUNDS = query<object, Resolving & { orderId: string; status: str
   insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
   select mid, exception_id, 'the dispute is ' || :status, :source, :now::timestamptz
     from payment_exceptions
-   where mid = :mid and order_id = :orderId and kind = 'refund of a disputed payment' and dedup_key = :disputeId
+   where mid = :mid and order_id = :orderId and kind = 'refund of a disputed payment'
+     and split_part(dedup_key, ' ', 1) = :disputeId
       on conflict do nothing`)
 
 /** Writes the event of a dispute, with the order's next sequence number. Its data are stored as they are sent. */

@@ -78,13 +78,17 @@ export function createPendingRefunds(db: Database) {
 
     /**
      * Marks a refund as sent, before the request is sent. Returns false if the refund must not be sent, because the
-     * refund is final, or because the refund was sent before and `mayRepeat` is false.
+     * refund is final, the refund was sent before and `mayRepeat` is false, or a dispute was opened since its creation.
      */
     async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
       const { rowCount } = await db.query(
         `update refunds
             set sent_at = coalesce(sent_at, $3)
-          where mid = $1 and our_refund_id = $2 and status = 'PENDING' and (sent_at is null or $4)`,
+          where mid = $1 and our_refund_id = $2 and status = 'PENDING' and (sent_at is null or $4)
+            and (sent_at is not null or not exists (
+                  select from disputes d
+                   where d.mid = $1 and d.utr = refunds.utr and d.status in ('open', 'under review')
+                     and d.recorded_at > refunds.created_at))`,
         [mid, ourRefundId, now, mayRepeat],
       )
       return rowCount === 1

@@ -307,8 +307,8 @@ async function endExceptions(
 }
 
 /**
- * Resolves the exception of a late payment that was returned as a whole, by a lost dispute or by refunds, also of the
- * merchant, which name no exception.
+ * Resolves the exception of a late or double payment that was returned as a whole, by a lost dispute or by refunds, also
+ * of the merchant, which name no exception.
  */
 export const resolveReturnedPayment = query<
   object,
@@ -317,7 +317,7 @@ export const resolveReturnedPayment = query<
   insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
   select mid, exception_id, :reason, :source, :now::timestamptz
     from payment_exceptions
-   where mid = :mid and order_id = :orderId and kind = 'late payment' and utr = :utr
+   where mid = :mid and order_id = :orderId and kind in ('late payment', 'double payment') and utr = :utr
      and (select sum(amount_paise)
             from returned_amounts
            where mid = :mid and order_id = :orderId and utr = :utr and is_final)

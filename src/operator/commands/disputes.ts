@@ -9,7 +9,7 @@ import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts
 import { lenientRefund, toIndianRupees } from '../../platform/money.ts'
 import { dayText, MOMENT_RULE, startOfDay, toIstTime } from '../../platform/time.ts'
 import { timeOfChange } from './barrier.ts'
-import { change, read } from './command.ts'
+import { change, read, withhold } from './command.ts'
 import { CommandError, existing } from './errors.ts'
 import { flag, type InputOf, offering, optional } from './field.ts'
 import { ACQUIRER_FILTER, MID, moment, OPEN, ORDER_ID, SINCE } from './fields.ts'
@@ -69,8 +69,8 @@ export const disputeCommands = [
       status: STATUS,
     },
     permits: ({ status }) => status === 'SUCCESS',
-    // The audit stores only the reference, because the text pasted around it may contain the customer's name.
-    audited: { utr: (typed) => pastedUtr.parse(typed) },
+    // The text of a reason, and the text pasted around a reference, may contain the customer's name.
+    audited: { utr: (typed) => pastedUtr.parse(typed), reason: withhold },
     async run({ orderId, dispute: id, utr, opened: openedAt, status = 'open', ...facts }, context) {
       const { mid } = await findOrder(context.db, orderId, context.now)
       if (openedAt && openedAt > context.now) throw new CommandError(`--opened ${toIstTime(openedAt)} is after now`)
@@ -83,6 +83,7 @@ export const disputeCommands = [
     fields: { ...NAMED, status: STATUS, ...FACTS },
     check: ({ mid: _, dispute: __, acquirer: ___, ...facts }) =>
       Object.values(facts).every((one) => one === undefined) ? NO_FACTS : undefined,
+    audited: { reason: withhold },
     async run({ mid, dispute, acquirer, ...facts }, context) {
       const { disputeId: id, orderId, utr, status } = await findNamed(context.client, { mid, dispute, acquirer })
       return recordReport(context, { mid, id, orderId, utr, ...facts, status: facts.status ?? status })
@@ -132,7 +133,8 @@ async function recordReport(
   const dispute = await findDispute(client, key)
   if (dispute === undefined) throw new CommandError('the payment already has 20 disputes: see ops disputes list')
   const { status, updatedAt } = dispute
-  if ('exception' in recorded || status !== report.status)
+  const isOther = status !== report.status || (report.amount ?? dispute.amount) !== dispute.amount
+  if ('exception' in recorded || isOther)
     throw new CommandError(`dispute ${id} is ${status} since ${toIstTime(updatedAt)}: ${ASK_ACQUIRER}`)
   const open = await countOpen()
   return {

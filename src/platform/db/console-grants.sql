@@ -4,7 +4,7 @@
 revoke all on all tables in schema public from upi_console;
 
 grant select on schema_migrations, merchants, partners, partner_merchants, merchant_fees, bank_holiday_changes, bank_holidays,
-  file_layouts, current_refunds, returned_amounts, settlement_lines, account_lines, ledger, lost_disputes, money_exceptions to upi_console;
+  file_layouts, current_refunds, returned_amounts, settlement_lines, account_lines, ledger, disputed_items, lost_disputes, money_exceptions to upi_console;
 -- The console shows when keys expire, but never the hash of a secret.
 grant select (public_key, mid, pid, label, rights, expires_on, created_at, revoked_at) on access_keys to upi_console;
 grant select on key_uses to upi_console;
