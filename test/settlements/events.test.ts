@@ -37,6 +37,8 @@ describe('the event of a settlement line', () => {
     ['CHARGEBACK_REVERSE', 'dispute reversal'],
     ['dispute reversal', 'dispute reversal'],
     ['OTHER_ADJUSTMENT', 'other'],
+    ['UPI Collect', null],
+    ['Reversal', null],
     ['', null],
   ])('is read from the word "%s" as %s', async (word, event) => {
     const utr = unique('L').replace(/\W/g, '')
