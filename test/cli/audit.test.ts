@@ -115,7 +115,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     },
     { args: ['refunds', 'fail', '--refund', refunds[1], '--reason', 'account closed'] },
     { args: ['refunds', 'retry', '--refund', refunds[2]] },
-    { args: ['disputes', 'add', '--order-id', paid, '--dispute', 'D1', '--reason', 'not received'], detail: { mid } },
+    { args: ['disputes', 'add', '--order-id', paid, '--dispute', 'D1', '--reason', 'withheld'], detail: { mid } },
     { args: ['disputes', 'update', '--mid', mid, '--dispute', 'D1', '--status', 'won'], detail: { mid } },
     { args: ['payments', 'forget-customers', '--older-than-days', '300'], detail: { forgotten: 0 } },
     { args: ['payments', 'resolve', '--exception', exceptions[0].id, '--reason', 'refunded'] },

@@ -176,7 +176,8 @@ describe('a Cashfree dispute', () => {
 
   it('assigns a dispute to the duplicate payment that it names', async () => {
     const { orderId, payment, order } = await paidOrder()
-    const second = { ...payment, id: `9${payment.id.slice(1)}`, rrn: `9${payment.rrn.slice(1)}` }
+    const other = (number: string) => `${number.startsWith('9') ? 8 : 9}${number.slice(1)}`
+    const second = { ...payment, id: other(payment.id), rrn: other(payment.rrn) }
     order.payments.push(second)
     expect(await bank.sendEvent(bank.eventOf(order, second))).toBe(200)
     for (const { id, rrn } of [second, payment]) {
@@ -184,8 +185,8 @@ describe('a Cashfree dispute', () => {
       expect(await bank.sendEvent(bank.disputeEventOf(dispute))).toBe(200)
       expect(await storedDispute(service.db, dispute.id)).toMatchObject({ utr: rrn })
       // The id of a dispute belongs to one payment.
-      const other = { ...dispute, payment: dispute.payment === second ? payment : second }
-      expect(await bank.sendEvent(bank.disputeEventOf(other))).toBe(200)
+      const moved = { ...dispute, payment: dispute.payment === second ? payment : second }
+      expect(await bank.sendEvent(bank.disputeEventOf(moved))).toBe(200)
     }
     expect(await exceptionsOf(service.db, orderId, 'dispute differs')).toHaveLength(2)
   })

@@ -42,6 +42,14 @@ it('sends the data of a dispute as they were stored, although its facts have cha
   await expect.poll(() => receiver.to(path).length, { timeout: 20_000 }).toBe(1)
   await record({ status: 'under review' })
   await record({ status: 'won' })
+  // A delivery in progress would become pending again when the clock advances.
+  const settled = async () => {
+    const { rows } = await db.query('select from webhook_deliveries where order_id = $1 and attempted_at is not null', [
+      orderId,
+    ])
+    return rows.length
+  }
+  await expect.poll(settled, { timeout: 20_000 }).toBe(3)
   clock.advance(60)
   await expect.poll(() => receiver.to(path).length, { timeout: 20_000 }).toBe(4)
 

@@ -79,6 +79,7 @@ function addAcquirer(story: Story, acquirer: Acquirer, { random, days, lastFile 
   }
   for (const payment of story.payments.filter((one) => one.acquirer === acquirer)) {
     if (random.chance(0.25)) addRefund(story, payment, { random, bankDayFrom, acquirer: account, lastFile })
+    if (random.chance(0.1)) addDispute(story, payment, { random, bankDayFrom, acquirer: account, lastFile })
   }
 }
 
@@ -170,6 +171,31 @@ function addRefund(story: Story, payment: Payment, { random, bankDayFrom, acquir
   // A deduction names its payment, the refund's reference, or nothing.
   const named = random.pick([{ paymentUtr: utr }, { utr: reference || line.utr }, {}])
   story.lines.push({ ...line, ...named })
+}
+
+/**
+ * Adds a dispute of all or a part of a payment. Its deduction may precede its report, and neither the verdict nor the money
+ * of a won dispute always comes.
+ */
+function addDispute(story: Story, payment: Payment, { random, bankDayFrom, acquirer, lastFile }: Refunding): void {
+  const { orderId, utr, acquirer: paidAt } = payment
+  const from = addDays(payment.from > payment.day ? payment.from : payment.day, 1 + random.below(15))
+  if (from > lastFile) return
+  const amount = random.chance(0.7) ? payment.amount : 50_00
+  story.disputes ??= []
+  const disputeId = `B${story.mid}N${story.disputes.length + 1}`
+  const status = random.pick(['won', 'lost', 'accepted'] as const)
+  const verdict = random.chance(0.8) ? { status, from: addDays(from, 1 + random.below(25)) } : undefined
+  story.disputes.push({ from, orderId, utr, amount, acquirer: paidAt, disputeId, verdict })
+  const add = (gross: number, near: string, event: string) => {
+    const day = bankDayFrom(near)
+    const line = { day, from: addDays(day, random.below(3)), gross, acquirer, event }
+    const named = random.pick([{ utr: `E${story.lines.length}${disputeId}`, paymentUtr: utr }, { utr: disputeId }])
+    if (line.from <= lastFile) story.lines.push({ ...line, ...named })
+  }
+  if (random.chance(0.8)) add(-amount, addDays(from, random.below(12) - 5), 'CHARGEBACK')
+  if (verdict?.status === 'won' && random.chance(0.8))
+    add(amount, addDays(verdict.from, random.below(8)), 'CHARGEBACK_REVERSE')
 }
 
 /** Returns each day of the period. */

@@ -1,6 +1,7 @@
 import { addDays, type Days } from '../../src/books/ledger/bank-days.ts'
 import { groupBy } from '../../src/books/ledger/match-deductions.ts'
 import { undoImport } from '../../src/books/settlements/imports.ts'
+import { createDisputes } from '../../src/gateway/disputes/record-dispute.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { importRows, istMoment, type Row, storeReports } from './rows.ts'
 import { HOLIDAYS, LATE_HOLIDAYS, type Line, type Story } from './story.ts'
@@ -88,11 +89,20 @@ async function storeFacts(db: Database, { mid, ...story }: Story, day: string): 
        join payments p on p.mid = $1 and p.utr = r.utr`,
     story.refunds.filter(isNew),
   )
+  for (const { disputeId: id, orderId, utr, amount, acquirer, from, verdict } of story.disputes ?? []) {
+    const report = { id, orderId, utr, amount }
+    const reporting = { source: 'asha', now: () => istMoment(day, '16:00:00') }
+    if (from === day) await createDisputes(db).record(acquirer, { ...report, status: 'open' }, reporting)
+    if (verdict?.from === day)
+      await createDisputes(db).record(acquirer, { ...report, status: verdict.status }, reporting)
+  }
   await insert(
     `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
      select e.mid, e.exception_id, 'seen to', 'asha', "resolvedAt"
        from json_to_recordset($2) as r (kind text, utr text, "resolvedAt" timestamptz)
-       join payment_exceptions e on e.mid in ($1, '') and e.kind = r.kind and e.utr = r.utr`,
+       join payment_exceptions e on e.mid in ($1, '') and e.kind = r.kind and e.utr = r.utr
+     -- A lost dispute may have resolved it.
+     on conflict do nothing`,
     story.exceptions
       .filter(({ resolvedOn }) => resolvedOn === day)
       .map((one) => ({ ...one, resolvedAt: istMoment(day, '19:00:00') })),

@@ -58,6 +58,7 @@ export type Line = Known & {
   reference?: string
   failedOn?: string | undefined
   acquirer?: string | null
+  event?: string
 }
 
 export type Refund = Known & {
@@ -85,7 +86,20 @@ export type Reported = Known & {
   createdOn: string
 }
 
-export type Story = { mid: string; payments: Payment[]; lines: Line[]; refunds: Refund[]; exceptions: Reported[] }
+/** A dispute that is reported as open on `from`. */
+export type DisputeStory = Pick<Payment, 'from' | 'orderId' | 'utr' | 'amount' | 'acquirer'> & {
+  disputeId: string
+  verdict?: { status: 'won' | 'lost' | 'accepted'; from: string } | undefined
+}
+
+export type Story = {
+  mid: string
+  payments: Payment[]
+  lines: Line[]
+  refunds: Refund[]
+  exceptions: Reported[]
+  disputes?: DisputeStory[]
+}
 
 export const HOLIDAYS = ['2026-04-03', '2026-04-14', '2026-05-01', '2026-05-27']
 /** Holidays that the operator enters after they have passed: before a fourth Saturday, and before a second one. */
