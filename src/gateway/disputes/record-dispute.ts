@@ -1,7 +1,7 @@
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
-import { type Paise, toDecimalText } from '../../platform/money.ts'
+import { type Paise, toDecimalText, toPlainText } from '../../platform/money.ts'
 import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { type EventType, writeDeliveries } from '../payments/outbox.ts'
@@ -303,7 +303,7 @@ const toEventData = ({ mid, orderId, merchantOrderId, utr, disputeId, amount, st
   order_id: merchantOrderId,
   UTR: utr,
   dispute_id: disputeId,
-  amount: amount === null ? '' : toDecimalText(amount),
+  amount: amount === null ? '' : toPlainText(amount),
   status: toWireStatus(status),
   reason_text: rest.reasonText ?? '',
   respond_by: rest.respondBy?.toISOString() ?? '',

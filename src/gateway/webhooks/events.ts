@@ -45,14 +45,14 @@ export const RefundEventData = z.strictObject({
   sequence,
 })
 
-const { UTR, dispute_id, amount: disputedAmount, status: disputeStatus, reason_text, respond_by } = DisputeRecord.shape
+const { UTR, dispute_id, status: disputeStatus, reason_text, respond_by } = DisputeRecord.shape
 
 /** The data of an event of a dispute. Unknown values are empty. */
 export const DisputeEventData = z.strictObject({
   ...order,
   UTR,
   dispute_id,
-  amount: disputedAmount,
+  amount: z.union([amount, z.literal('')]).meta({ description: 'Disputed amount in rupees, as in the other events.' }),
   status: disputeStatus,
   reason_text,
   respond_by,
@@ -75,7 +75,7 @@ const DISPUTED = {
   ...IDS,
   UTR: '523504870405',
   dispute_id: '433475258',
-  amount: '200.00',
+  amount: '200',
   reason_text: 'Goods not received',
   respond_by: '2026-11-24T18:29:59.000Z',
 }
