@@ -133,7 +133,7 @@ create index disputes_check_at_idx on disputes (check_at, acquirer, mid) where c
 create index disputes_mid_acquirer_check_at_idx on disputes (mid, acquirer, check_at) where check_at is not null;
 create trigger disputes_facts_are_kept before update of mid, acquirer, dispute_id, order_id, utr, opened_at, recorded_at
   or delete or truncate on disputes for each statement execute function refuse_to_rewrite();
--- Otherwise the amount of a lost dispute could be refunded. An unknown amount, which stands for the whole payment, is set by operators.
+-- Otherwise the amount of a lost dispute could be refunded. Operators set an unknown amount, which stands for the whole payment.
 create trigger disputes_verdict_is_final before update of status, amount_paise on disputes for each row
   when (old.status in ('won', 'lost', 'accepted', 'closed') and (new.status <> old.status
     or (new.amount_paise is distinct from old.amount_paise and (old.amount_paise is not null or current_user = 'upi_service'))))
@@ -183,7 +183,8 @@ select d.mid, d.order_id, d.utr, coalesce(d.amount_paise, p.amount_paise), true
   join payments p on p.mid = d.mid and p.utr = d.utr
  where d.status in ('lost', 'accepted');
 
--- New refunds of a payment never exceed what its refunds and lost disputes have left. Locks the order, so that concurrent refunds are checked one after the other.
+-- New refunds of a payment never exceed what its refunds and lost disputes have left. Locks the order, so that concurrent refunds
+-- are checked one after the other.
 create function check_refund_of_service() returns trigger language plpgsql as $$
 declare
   paid bigint;

@@ -62,8 +62,8 @@ create index webhook_deliveries_given_up_idx on webhook_deliveries (attempted_at
 -- New deliveries reuse the space of deliveries that `ops webhooks prune` deleted, but only after a vacuum.
 alter table webhook_deliveries set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
--- Merchants trust a signed event, so its order, refund or dispute must have the status that it reports. The status may be a change of the
--- same statement, so the trigger runs after it.
+-- Merchants trust a signed event, so its order, refund or dispute must have the status that it reports. The status may be a change
+-- of the same statement, so the trigger runs after it.
 create function check_event_of_service() returns trigger language plpgsql as $$
 begin
   if new.type in ('refund.succeeded', 'refund.failed') then

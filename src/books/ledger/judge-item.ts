@@ -14,7 +14,7 @@ export type ItemRow = {
   at: Date
   acquirer: string | null
   status: 'SUCCESS' | 'PENDING' | 'FAILED'
-  /** True for a line that settles no payment: the amount is negative, or returns the deduction of a dispute. */
+  /** True for a line that settles no payment: the amount is negative, or the line is of a dispute. */
   isDeduction: boolean
   /** Whether a stored dispute explains a line of a dispute; null for other lines. */
   isDisputed: boolean | null

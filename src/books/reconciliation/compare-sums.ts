@@ -1,3 +1,4 @@
+import { DISPUTE_DAYS } from '../../gateway/disputes/dispute.ts'
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import type { Finding } from '../ledger/discrepancies.ts'
@@ -38,7 +39,7 @@ export function compareSums(
   const discrepancies = differing.map((payout): Finding => {
     const { acquirer, day, paid, settled, refunds } = payout
     const ofDays = exceptions.filter((one) => nextBankDay(one.day) === day)
-    const earlier = disputes.filter((one) => one.day <= day && one.day >= addDays(day, -DISPUTED_DAYS))
+    const earlier = disputes.filter((one) => one.day <= day && one.day >= addDays(day, -DISPUTE_DAYS))
     const likely = formatLikely(ofDays, refunds, settled - paid) || formatDispute(earlier, settled - paid)
     const cause = `${causeOf(payout, bankDays)}${likely}`
     return {
@@ -58,9 +59,6 @@ export function compareSums(
   })
   return [...discrepancies, ...returned]
 }
-
-/** Days after its opening in which a dispute may explain a payout. */
-const DISPUTED_DAYS = 200
 
 /** Formats the only dispute with the amount of the difference, which a total may deduct or, if it was won, return. */
 function formatDispute(disputes: readonly DisputedAmount[], difference: Paise): string {

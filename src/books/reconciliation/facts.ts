@@ -129,7 +129,8 @@ const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, '
 const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
   select acquirer, day, count(*) as settled_count, count(*) filter (where not is_deduction) as paid_out,
          sum(gross_paise)::bigint as gross, coalesce(sum(fee_paise), 0)::bigint as fee, coalesce(sum(tax_paise), 0)::bigint as tax,
-         sum(net_paise)::bigint as net, coalesce(-sum(gross_paise) filter (where is_disputed), 0)::bigint as disputed, count(*) filter (where is_unnamed) as unnamed_rows,
+         sum(net_paise)::bigint as net, coalesce(-sum(gross_paise) filter (where is_disputed), 0)::bigint as disputed,
+         count(*) filter (where is_unnamed) as unnamed_rows,
          coalesce(sum(gross_paise) filter (where is_unnamed), 0)::bigint as unnamed
     from (select acquirer, day, is_deduction, gross_paise, fee_paise, tax_paise, net_paise,
                  not is_deduction and ${NAMES_NOTHING} as is_unnamed, ${IS_DISPUTED} as is_disputed

@@ -7,9 +7,9 @@ import type { Paise } from '../../platform/money.ts'
 export const IS_DEDUCTION = `(amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false))`
 
 /**
- * Rows with a negative amount, by which the bank deducts money from a payout. A row may repeat its payment's UTR, which
- * already identifies the settlement of the payment. The import stores this row under the same UTR followed by `R1`,
- * `R2` and so on. Only the end of the file shows which rows repeat a UTR, so deductions wait in the temporary table
+ * Rows with a negative amount, by which the bank deducts money from a payout, and rows of disputes. A row may repeat its
+ * payment's UTR, which already identifies the settlement of the payment, or the id of its dispute. The import stores this
+ * row under the same UTR followed by `R1`, `R2` and so on. Only the end of the file shows which rows repeat a UTR, so deductions wait in the temporary table
  * `deductions`.
  */
 

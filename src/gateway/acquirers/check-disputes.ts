@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { JobSource } from '../../platform/scheduler.ts'
-import { CHECKED_DAYS, type PendingDispute, type PendingDisputes } from '../disputes/pending-disputes.ts'
+import { DISPUTE_DAYS } from '../disputes/dispute.ts'
+import type { PendingDispute, PendingDisputes } from '../disputes/pending-disputes.ts'
 import type { Disputes } from '../disputes/record-dispute.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
@@ -61,7 +62,7 @@ export function createDisputeReader({
 
   async function read(account: string, list: ListDisputes, signal: AbortSignal): Promise<void> {
     const to = now()
-    const days = { from: new Date(to.getTime() - CHECKED_DAYS * DAY_MS), to }
+    const days = { from: new Date(to.getTime() - DISPUTE_DAYS * DAY_MS), to }
     const reports =
       (await list(days, AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)])).catch(ignoreAcquirerError)) ?? []
     const isDisabled = (await notifierOf(account))?.isDisabled ?? false

@@ -1,5 +1,8 @@
 import type { Paise } from '../../platform/money.ts'
 
+/** Longest time from the opening of a dispute to its end: the details of a disputed payment are retained for 190 days. */
+export const DISPUTE_DAYS = 200
+
 /** The states of a dispute, in the order of its phases. The last four are final. */
 export const DISPUTE_STATUSES = ['open', 'under review', 'won', 'lost', 'accepted', 'closed'] as const
 export type DisputeStatus = (typeof DISPUTE_STATUSES)[number]

@@ -1,12 +1,11 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
+import { DISPUTE_DAYS } from './dispute.ts'
 import { CHECK_PAUSE_MS } from './record-dispute.ts'
 import type { DisputeKey } from './store.ts'
 
 const DAY_MS = 24 * 60 * 60_000
-/** Days after its opening during which a dispute is checked: the details of a disputed payment are retained for 190. */
-export const CHECKED_DAYS = 200
 
 export type PendingDispute = DisputeKey & { orderId: string }
 
@@ -17,7 +16,7 @@ export function createPendingDisputes(db: Database) {
     /** Claims up to `limit` pending status checks of a merchant at an acquirer account, and schedules the next ones. */
     claimPending({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingDispute[]> {
       const nextAt = new Date(now.getTime() + CHECK_PAUSE_MS)
-      const openedAfter = new Date(now.getTime() - CHECKED_DAYS * DAY_MS)
+      const openedAfter = new Date(now.getTime() - DISPUTE_DAYS * DAY_MS)
       return CLAIM(db, { acquirer, mid, limit, now, nextAt, openedAfter })
     },
   }

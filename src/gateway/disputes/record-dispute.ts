@@ -29,7 +29,7 @@ export const CHECK_PAUSE_MS = 24 * 60 * 60_000
 type Reporting = { source: string; now: () => Date; barrier?: Barrier; isDisabled?: boolean; readAt?: Date }
 
 /** The stored dispute, and whether the report changed it; or why it was not stored. */
-export type RecordedDispute = { dispute: Dispute; changed: boolean } | { exception: DisputeException }
+type RecordedDispute = { dispute: Dispute; changed: boolean } | { exception: DisputeException }
 type DisputeException = Extract<ExceptionKind, 'unknown dispute' | 'dispute differs'>
 
 export type Disputes = ReturnType<typeof createDisputes>
@@ -162,9 +162,9 @@ const STATES = query<{ status: Dispute['status']; statedAt: Date | undefined }, 
     from dispute_states
    where mid = :mid and acquirer = :acquirer and dispute_id = :disputeId`)
 
-/** An older report, or one without a time, adds facts that are not known yet, and replaces none. */
-const replaced = (column: string) =>
-  `${column} = case when ${column === 'amount_paise' ? `d.status in ('open', 'under review') and` : ''} excluded.reported_at >= d.reported_at then coalesce(excluded.${column}, d.${column})
+/** An older report, or one without a time, adds facts that are not known yet, and replaces none. `also` is a condition. */
+const replaced = (column: string, also = '') =>
+  `${column} = case when ${also} excluded.reported_at >= d.reported_at then coalesce(excluded.${column}, d.${column})
                 else coalesce(d.${column}, excluded.${column}) end`
 
 const STORE = query<
@@ -177,7 +177,8 @@ const STORE = query<
   values (:mid, :acquirer, :disputeId, :orderId, :utr, :amount, :kind, :reasonCode, :reasonText, :respondBy,
           least(:openedAt::timestamptz, :now), :now, coalesce(:reportedAt::timestamptz, '-infinity'), :status, :now, :checkAt)
       on conflict (mid, acquirer, dispute_id) do update
-     set ${['amount_paise', 'kind', 'reason_code', 'reason_text', 'respond_by'].map(replaced).join(', ')},
+     set ${replaced('amount_paise', `d.status in ('open', 'under review') and`)},
+         ${['kind', 'reason_code', 'reason_text', 'respond_by'].map((column) => replaced(column)).join(', ')},
          reported_at = greatest(d.reported_at, excluded.reported_at), status = excluded.status,
          updated_at = case when d.status = excluded.status then d.updated_at else excluded.updated_at end,
          check_at = case when excluded.check_at is not null then d.check_at end`)
@@ -295,7 +296,7 @@ async function saveEvent(db: Queryable, dispute: Dispute, type: EventType, occur
 }
 
 /** Formats a status for merchants, such as `UNDER_REVIEW`. */
-export const toWireStatus = (status: Dispute['status']) => status.toUpperCase().replace(' ', '_')
+const toWireStatus = (status: Dispute['status']) => status.toUpperCase().replace(' ', '_')
 
 const toEventData = ({ mid, orderId, merchantOrderId, utr, disputeId, amount, status, ...rest }: Dispute) => ({
   mid,

@@ -18,7 +18,7 @@ const ONE = query<Dispute, DisputeKey>(
 export const findDispute = async (db: Queryable, key: DisputeKey): Promise<Dispute | undefined> =>
   (await ONE(db, key))[0]
 
-export type DisputeFilter = {
+type DisputeFilter = {
   mid?: string | undefined
   orderId?: string | undefined
   acquirer?: string | undefined
@@ -45,7 +45,7 @@ export const findPaymentOf = query<DisputedPayment, { mid: string; orderId: stri
      and case when :utr::text is null then kind <> 'second' else :utr in (utr, bank_reference) end`)
 
 /** A stated state of a dispute, for its history. */
-export type DisputeState = { status: Dispute['status']; statedAt: Date | null; recordedAt: Date; reportedBy: string }
+type DisputeState = { status: Dispute['status']; statedAt: Date | null; recordedAt: Date; reportedBy: string }
 
 /** Returns the stated states of a dispute in the order of their reports. */
 export const listStates = query<DisputeState, DisputeKey>(`
