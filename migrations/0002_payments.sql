@@ -148,6 +148,7 @@ create table payments (
   bank_reference text collate "C",
   bank_reference_at timestamptz, -- When a later report added bank_reference; null if none did.
   learned_at timestamptz, -- When a later report last added one of these identifiers; null if none did.
+  instrument text constraint payments_instrument_check check (instrument in ('bank account', 'credit card', 'wallet', 'credit line')),
   source text not null,
   reported_by text, -- The operator who reported it; null for reports of the service.
   note text,
@@ -175,7 +176,7 @@ create index payments_day_file_idx on payments (mid, received_at) where source =
 create index payments_received_at_idx on payments using brin (received_at) with (autosummarize = on);
 create index payments_learned_at_idx on payments (learned_at) where learned_at is not null;
 
--- The acquirer's ids and the bank's reference may arrive later, once.
+-- The acquirer's ids, the bank's reference and the instrument may arrive later, once.
 create trigger payments_append_only
   before update of mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source, reported_by, note
       or delete or truncate on payments for each statement execute function refuse_to_rewrite();
@@ -183,6 +184,9 @@ create trigger payments_bank_reference_is_kept before update of bank_reference, 
   when (new.bank_reference is distinct from coalesce(old.bank_reference, new.bank_reference)
     or new.bank_reference_at is distinct from coalesce(old.bank_reference_at, new.bank_reference_at))
   execute function refuse_row('the bank reference of a payment is set once');
+create trigger payments_instrument_is_kept before update of instrument on payments for each row
+  when (new.instrument is distinct from coalesce(old.instrument, new.instrument))
+  execute function refuse_row('the instrument of a payment is set once');
 create trigger payments_names_are_kept before update of acquirer_payment_id, acquirer_txn_id on payments for each row
   when (current_user in ('upi_service', 'upi_console') and (
     new.acquirer_payment_id is distinct from coalesce(old.acquirer_payment_id, new.acquirer_payment_id)

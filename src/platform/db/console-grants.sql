@@ -27,7 +27,7 @@ grant select, insert on payments, payment_attempts, payment_exceptions, payment_
 grant update on audit_outcomes to upi_console;
 -- What a later report adds once; triggers on the tables reject any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_console;
-grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at) on payments to upi_console;
+grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at, instrument) on payments to upi_console;
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
   on refunds to upi_console;
 grant select, insert, update (amount_paise, kind, reason_code, reason_text, respond_by, reported_at, status, updated_at, check_at)

@@ -21,9 +21,9 @@ grant select, insert, update (status_checks, status_check_at, status_checked_at)
 grant select, insert on payment_attempts, payment_exceptions, payment_resolutions, payments to upi_service;
 -- The reason for a failed attempt may be added later, once; a trigger on the table rejects any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_service;
--- The acquirer's ids of a payment and the bank's reference may be added later, once; triggers on the table reject any
--- other change.
-grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at)
+-- The acquirer's ids of a payment, the bank's reference and the instrument may be added later, once; triggers on the table
+-- reject any other change.
+grant update (acquirer_payment_id, acquirer_txn_id, bank_reference, bank_reference_at, learned_at, instrument)
   on payments to upi_service;
 -- The service changes a refund's progress, but not its payment and amount. Triggers check new refunds, and prevent the
 -- service from sending a final refund again.
