@@ -147,7 +147,7 @@ create table payments (
   -- The bank's reference of a payment whose utr is the acquirer's payment id; null until it is known.
   bank_reference text collate "C",
   bank_reference_at timestamptz, -- When a later report added bank_reference; null if none did.
-  learned_at timestamptz, -- When a later report last added one of these identifiers; null if none did.
+  learned_at timestamptz, -- When a later report last added one of these identifiers or the instrument; null if none did.
   instrument text constraint payments_instrument_check check (instrument in ('bank account', 'credit card', 'wallet', 'credit line')),
   source text not null,
   reported_by text, -- The operator who reported it; null for reports of the service.

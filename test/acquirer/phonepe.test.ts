@@ -670,7 +670,7 @@ describe('a status response from PhonePe', () => {
       { paymentDetails: [attempt, { ...attempt, state: 'FAILED', timestamp: 1_774_982_500_000 }] },
     ],
   ])('reports the payment from a PhonePe status response with %s, without customer data', (_what, changes) => {
-    expect(read(changes)).toEqual([
+    expect(read(changes).map(({ instrument: _, ...payment }) => payment)).toEqual([
       {
         orderId: 'O1',
         status: 'SUCCESS',
@@ -681,6 +681,22 @@ describe('a status response from PhonePe', () => {
         names: { id: 'OM1' },
       },
     ])
+  })
+
+  const paidBy = (type: unknown, by: object = rail) => ({ rail: by, instrument: { type } })
+  it.each([
+    ['bank account', paidBy('ACCOUNT')],
+    ['credit card', paidBy('CREDIT_CARD')],
+    ['unknown', paidBy('CREDIT_CARD', { type: 'PG' })],
+    ['wallet', { instrument: undefined, splitInstruments: [paidBy('WALLET')] }],
+    ['unknown', { ...paidBy('CREDIT_CARD'), splitInstruments: [paidBy('CREDIT_CARD', { type: 'PG' })] }],
+    ['unknown', { ...paidBy('ACCOUNT'), splitInstruments: [paidBy('WALLET'), paidBy('ACCOUNT')] }],
+    ['unknown', { splitInstruments: [paidBy('ACCOUNT'), null] }],
+    ['bank account', { ...paidBy('ACCOUNT'), splitInstruments: 7 }],
+    [undefined, { instrument: 7 }],
+    [undefined, { instrument: undefined }],
+  ])('reads the instrument %s from the PhonePe attempt %j', (instrument, changes) => {
+    expect(read(withAttempt(changes))).toMatchObject([{ status: 'SUCCESS', instrument }])
   })
 
   it.each([

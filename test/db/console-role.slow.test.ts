@@ -107,7 +107,7 @@ describe('the console’s role', () => {
       disputes: 'amount_paise check_at kind reason_code reason_text reported_at respond_by status updated_at',
       payment_attempts: 'failure_code failure_reason',
       payment_intents: 'event_sequence status unreadable_at utr',
-      payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at learned_at instrument',
+      payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at instrument learned_at',
       refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       settlement_imports: 'undone_at undone_by',
       settlements: 'account event fee_paise import_id paid_account payment_utr recorded_at status tax_paise value_date',

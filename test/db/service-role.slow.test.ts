@@ -134,7 +134,7 @@ describe('the service’s role', () => {
       key_uses: 'last_used_on',
       payment_attempts: 'failure_code failure_reason',
       payment_intents: 'cancelled_at event_sequence expires_at failure_reported_at status unreadable_at utr',
-      payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at learned_at instrument',
+      payments: 'acquirer_payment_id acquirer_txn_id bank_reference bank_reference_at instrument learned_at',
       refunds: 'accepted_at acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       webhook_deliveries: 'attempted_at attempts delivered_at due_at outcome response',
       webhook_endpoints: 'disabled_at disabled_reason failing_since',

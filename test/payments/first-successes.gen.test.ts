@@ -58,6 +58,7 @@ async function createSide(isShared: boolean): Promise<Side> {
     onFailure: count('failure'),
     onSurplusAttempt: count('surplus attempt'),
     onImpossibleTime: count('impossible time'),
+    onUnknownInstrument: count('unknown instrument'),
   })
   const recordFirst: typeof reports.recordFirst = async (...report) => {
     const isStored = isShared && (await reports.recordFirst(...report))
@@ -155,6 +156,7 @@ const report = fc.record({
   paidAt: fc.constantFrom(undefined, afterCreation(-60), afterCreation(0), afterCreation(1), afterCreation(90)),
   acquirer: fc.constant({ name: 'direct' }),
   names: fc.constantFrom(undefined, undefined, { id: 'pay-1' }, { id: 'pay-2', txnId: 'txn-2' }),
+  instrument: fc.constantFrom(undefined, 'bank account', 'wallet', 'unknown'),
 })
 /** Reports that are compared only one at a time, because their result depends on the other concurrent reports. */
 const singleReport: fc.Arbitrary<Report> = fc

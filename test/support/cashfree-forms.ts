@@ -13,6 +13,8 @@ export type CashfreePayment = {
   amount: number
   /** The bank's reference; empty until the attempt is final. */
   rrn: string
+  /** By default, a bank account. */
+  instrument?: unknown
   begunAt: Date
   endedAt?: Date
 }
@@ -100,7 +102,7 @@ export function paymentOf(order: CashfreeOrder, payment: CashfreePayment) {
     order_amount: asNumber(order.amount),
     order_currency: 'INR',
     is_captured: payment.status === 'success',
-    payment_group: 'upi',
+    payment_group: payment.instrument === undefined ? 'upi' : payment.instrument,
     authorization: null,
     payment_method: { upi: { ...method, upi_payer_account_number: 'XXXXXXX6024' } },
     payment_amount: asNumber(payment.amount),

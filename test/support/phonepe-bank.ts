@@ -20,6 +20,8 @@ export type PhonepePayment = {
   amount: number
   /** The bank's reference; empty until the attempt is final. */
   rrn: string
+  /** By default, a bank account. */
+  instrument?: unknown
   at: Date
 }
 
@@ -349,13 +351,13 @@ const REFUND_EVENTS: Record<BookedRefund['status'], string> = {
 }
 
 /** PhonePe documents the rail of a payment in the attempt itself or in its splits: here depending on the id. */
-function withRail(id: string, amount: number, utr: string) {
+function withRail(id: string, amount: number, utr: string, type: unknown = 'ACCOUNT') {
   const rail = { type: 'UPI', ...(utr !== '' && { utr }), upiTransactionId: 'YBLAXL1234', vpa: CUSTOMER_VPA }
-  const parts = { rail, instrument: { type: 'ACCOUNT', maskedAccountNumber: 'XXXXXXX6024', accountType: 'SAVINGS' } }
+  const parts = { rail, instrument: { type, maskedAccountNumber: 'XXXXXXX6024', accountType: 'SAVINGS' } }
   return Number(id.at(-1)) % 2 ? parts : { splitInstruments: [{ amount, ...parts }] }
 }
 
-function paymentOf({ id, status, amount, rrn, at }: PhonepePayment) {
+function paymentOf({ id, status, amount, rrn, at, instrument }: PhonepePayment) {
   return {
     transactionId: id,
     paymentMode: 'UPI_QR',
@@ -365,7 +367,7 @@ function paymentOf({ id, status, amount, rrn, at }: PhonepePayment) {
     feeAmount: 0,
     state: STATES[status] ?? String(status).toUpperCase(),
     ...(status === 'failed' && { errorCode: 'INVALID_MPIN', detailedErrorCode: 'ZM' }),
-    ...withRail(id, amount, rrn),
+    ...withRail(id, amount, rrn, instrument),
   }
 }
 

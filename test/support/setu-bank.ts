@@ -14,6 +14,8 @@ export type SetuPayment = {
   status: 'initiated' | 'pending' | 'success' | 'failed'
   amount: number
   rrn: string
+  /** By default, a savings account. */
+  instrument?: unknown
   txnId: string
   txnTs: string
 }
@@ -268,7 +270,10 @@ function refundOf({
 }
 
 /** A payment in Setu's format. */
-function paymentOf({ id, merchantId, merchantVpa, refId, referenceId }: SetuQr, payment: SetuPayment) {
+function paymentOf(
+  { id, merchantId, merchantVpa, refId, referenceId }: SetuQr,
+  { instrument = 'SAVINGS', ...payment }: SetuPayment,
+) {
   return {
     ...payment,
     merchantId,
@@ -278,7 +283,7 @@ function paymentOf({ id, merchantId, merchantVpa, refId, referenceId }: SetuQr, 
     productInstanceId: id,
     currency: 'INR',
     customerVpa: CUSTOMER_VPA,
-    customerAccountType: 'SAVINGS',
+    customerAccountType: instrument,
     reason: payment.status === 'failed' ? { code: 'declined', desc: 'no funds', npciRespCode: 'Z9' } : {},
   }
 }

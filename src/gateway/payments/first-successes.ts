@@ -3,6 +3,7 @@ import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE } from '../../platform/
 import type { Transactional } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { knownInstrument } from './instrument.ts'
 import { judge, type PaymentReport, possibleTime } from './outcome.ts'
 import { isReportedBy, markPaid, PAYMENT_COLUMNS, STORED_INTENT, type StoredIntent } from './reported-orders.ts'
 
@@ -117,6 +118,7 @@ async function pay(db: Transactional, payments: FirstPayment[]): Promise<Set<str
     payments.map(({ order }) => order.acquirer),
     payments.map(({ report }) => report.names?.id),
     payments.map(({ report }) => report.names?.txnId),
+    payments.map(({ report }) => knownInstrument(report)),
   ]
   try {
     const { rows } = await db.query<{ orderId: string }>(PAY_ORDERS(...columns))
@@ -140,12 +142,12 @@ const PAY_ORDERS = prepared(
      select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}ms', true)
    ), unchanged as materialized (
      select i.mid, r.utr, i.order_id, i.amount_paise, r.paid_at, r.received_at, 'first', r.acquirer, r.payment_id, r.txn_id,
-            null, 'notification', null, null
+            null, r.instrument, 'notification', null, null
        from limited,
             unnest((select $1::text[]), (select $2::text[]), (select $3::xid[]), (select $4::text[]),
                    (select $5::timestamptz[]), (select $6::timestamptz[]), (select $7::text[]), (select $8::text[]),
-                   (select $9::text[]))
-              as r (mid, order_id, version, utr, paid_at, received_at, acquirer, payment_id, txn_id)
+                   (select $9::text[]), (select $10::text[]))
+              as r (mid, order_id, version, utr, paid_at, received_at, acquirer, payment_id, txn_id, instrument)
        join payment_intents i on i.mid = r.mid and i.order_id = r.order_id and i.xmin = r.version
       order by i.mid, r.utr collate "C"
         for no key update of i skip locked

@@ -5,11 +5,15 @@ export type Instrument = (typeof INSTRUMENTS)[number]
 /** The instrument that a report states; `unknown` if the report states it in a word that the service does not know. */
 export type ReportedInstrument = Instrument | 'unknown'
 
-/** The words of a source for each instrument, separated by spaces. */
-export type InstrumentWords = Partial<Record<Instrument, string>>
+/** The words of a source for each instrument. */
+export type InstrumentWords = Partial<Record<Instrument, RegExp>>
 
 /** Reads the word of a source for an instrument. Returns undefined if the source states none. */
 export function readInstrument(words: InstrumentWords, word: unknown): ReportedInstrument | undefined {
   if (word === undefined || word === null || word === '') return undefined
-  return INSTRUMENTS.find((one) => words[one]?.split(' ').includes(String(word))) ?? 'unknown'
+  return (typeof word === 'string' && INSTRUMENTS.find((one) => words[one]?.test(word))) || 'unknown'
 }
+
+/** Returns the instrument to store; undefined unless the report states one that the service knows. */
+export const knownInstrument = ({ instrument }: { instrument?: ReportedInstrument | undefined }) =>
+  instrument === 'unknown' ? undefined : instrument

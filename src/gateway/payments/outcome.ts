@@ -1,6 +1,7 @@
 import { utrOfId } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { PaymentFailure } from './failure-reasons.ts'
+import type { ReportedInstrument } from './instrument.ts'
 import type { Intent } from './intent.ts'
 
 /** The status of a payment, as the bank reports it. */
@@ -30,6 +31,7 @@ export type PaymentReport = {
    */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
+  instrument?: ReportedInstrument | undefined
   /** Why the attempt failed; undefined if the report states no reason. */
   failure?: PaymentFailure | undefined
 }
@@ -49,6 +51,7 @@ export type StoredPayment = {
   bankReference: string | null
   id: string | null
   txnId: string | null
+  instrument: string | null
   isSecond: boolean
 }
 

@@ -39,7 +39,8 @@ export function createPreview(
       // A bank reference is free, but the id may belong to another order.
       if (utr === undefined || (utr !== reference && (await isOfOther({ mid, orderId, utr })))) return false
       const bankReference = reference === undefined || reference === utr ? null : reference
-      earlier.put(mid, { orderId, utr, bankReference, id: names?.id ?? null, txnId: names?.txnId ?? null, isSecond })
+      const ids = { id: names?.id ?? null, txnId: names?.txnId ?? null }
+      earlier.put(mid, { orderId, utr, bankReference, ...ids, instrument: null, isSecond })
       return true
     }
     const isPaid = earlier.paymentsOf({ mid, orderId }, undefined).some(({ isSecond }) => !isSecond)

@@ -25,7 +25,7 @@ export const isReportedBy = (acquirer: string, acquirerOrderId: string) => `
 
 /** SQL columns of a payment as its report stores it. */
 export const PAYMENT_COLUMNS = `mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id, acquirer_txn_id,
-      bank_reference, source, reported_by, note`
+      bank_reference, instrument, source, reported_by, note`
 
 /**
  * SQL of two parts of a `with` that mark orders `i` as paid, and write their webhook deliveries. The fields are SQL, and

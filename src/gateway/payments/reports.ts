@@ -7,6 +7,7 @@ import { utrOfId } from '../../platform/fields.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createFirstSuccesses } from './first-successes.ts'
+import { knownInstrument } from './instrument.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
   type Contradiction,
@@ -54,7 +55,8 @@ export type Reports = ReturnType<typeof createReports>
  * Callbacks for metrics, called after the report is stored. Repeats do not call `onException`, `onPayment` and
  * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and
  * cannot be recognized; for the same reason, repeats call `onException` while the acquirer account has reached its
- * limit of open exceptions. `onImpossibleTime` is called if a payment's time is ignored.
+ * limit of open exceptions. `onImpossibleTime` is called if a payment's time is ignored, and `onUnknownInstrument` if the
+ * instrument of a new payment is reported in an unknown word.
  */
 type Listeners = {
   onException: (kind: ExceptionKind, acquirerAccount: string) => void
@@ -62,6 +64,7 @@ type Listeners = {
   onFailure: (reason: FailureReason, acquirer: string) => void
   onSurplusAttempt: () => void
   onImpossibleTime: () => void
+  onUnknownInstrument: (acquirer: string) => void
 }
 
 /** Largest number of bytes that are stored from an unreadable notification. Readable notifications are shorter. */
@@ -133,7 +136,7 @@ export function createReports(
           ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
           ...(late ? await save('late payment', utr) : []),
         ]
-        return { changed: true, late, paise: intent.amount, saved, paymentUtr: utr }
+        return { changed: true, late, paise: intent.amount, saved, paymentUtr: utr, newPaymentAt: intent.acquirer }
       }
       case 'second payment': {
         if (judged.stored) {
@@ -144,7 +147,7 @@ export function createReports(
           return reject('double payment')
         const utr = await storePayment(db, intent, report, { ...received, kind: 'second' })
         if (utr === undefined) return reject('UTR of another order')
-        return { ...(await reject('double payment', utr)), paymentUtr: utr }
+        return { ...(await reject('double payment', utr)), paymentUtr: utr, newPaymentAt: intent.acquirer }
       }
       case 'exception':
         return reject(judged.kind)
@@ -162,6 +165,7 @@ export function createReports(
       if (payment === undefined) return false
       if (payment.paidAt !== report.paidAt) listeners.onImpossibleTime?.()
       listeners.onPayment?.('SUCCESS', 'notification', payment.order.amount)
+      if (report.instrument === 'unknown') listeners.onUnknownInstrument?.(payment.order.acquirer)
       return true
     },
 
@@ -192,14 +196,14 @@ export function createReports(
       // A report about an unknown order stores at most one row unless its payment is stored, so a flood of such reports
       // from one signer needs no transactions.
       const isOneRow = mid === undefined && found === undefined && reporting.barrier === undefined
-      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } = isOneRow
-        ? await lockAndStore(db)
-        : await inTransaction(db, lockAndStore)
+      const { saved, paise, failure, isSurplus, newPaymentAt, isImpossibleTime, acquirerAccount, ...recorded } =
+        isOneRow ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
       if (isSurplus) listeners.onSurplusAttempt?.()
       if (isImpossibleTime) listeners.onImpossibleTime?.()
       if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
       if (failure) listeners.onFailure?.(failure.reason, failure.acquirer)
+      if (newPaymentAt && report.instrument === 'unknown') listeners.onUnknownInstrument?.(newPaymentAt)
       for (const kind of saved ?? [])
         listeners.onException?.(kind, acquirerAccount ?? report.acquirer?.name ?? 'direct')
       return recorded
@@ -263,13 +267,15 @@ const accountOf = ({ acquirer }: PaymentReport, source: ReportSource) =>
 
 /**
  * The result, with facts for callbacks: `saved` are new exceptions, `paise` the amount of a new payment or attempt,
- * `failure` the failure of a new attempt. `paymentUtr` is the UTR of the stored payment that the report is about.
+ * `failure` the failure of a new attempt, `newPaymentAt` the acquirer account of a new payment. `paymentUtr` is the UTR of the
+ * stored payment that the report is about.
  */
 type Stored = Recorded & {
   saved?: readonly ExceptionKind[]
   paise?: number | undefined
   failure?: { reason: FailureReason; acquirer: string }
   isSurplus?: true
+  newPaymentAt?: string
   paymentUtr?: string | undefined
 }
 
@@ -353,7 +359,7 @@ type IsEnd = { utr: null }
 
 const PAYMENT = `
   select order_id as "orderId", utr, bank_reference as "bankReference", acquirer_payment_id as id, acquirer_txn_id as "txnId",
-         kind = 'second' as "isSecond"
+         instrument, kind = 'second' as "isSecond"
     from payments
    where mid = $1`
 
@@ -370,7 +376,7 @@ const FIND_PAYMENTS_AND_END = prepared(
     union all
    ${PAYMENT} and bank_reference = $4 and order_id <> $3
     union all
-   select null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
+   select null, null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
 )
 
 const COUNT_ATTEMPTS = prepared(
@@ -389,15 +395,16 @@ const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.qu
 async function storePayment(
   db: Queryable,
   { mid, orderId, amount, acquirer, isReferenceUsed }: FoundIntent,
-  { utr: reference, paidAt, names }: PaymentReport,
+  report: PaymentReport,
   { kind, now, source, person, note }: Received & { kind: 'first' | 'late' | 'second' },
 ): Promise<string | undefined> {
+  const { utr: reference, paidAt, names } = report
   const insert = kind === 'second' ? TAKE_UTR : PAY
   // Another order may store the same reference concurrently, so the primary key decides which order gets the reference.
   for (const utr of utrsFor({ utr: reference, names }, { isReferenceUsed })) {
     const bankReference = reference === utr ? undefined : reference
     const payment = [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId, bankReference]
-    if (await returnsRow(db, insert(...payment, source, person, note))) return utr
+    if (await returnsRow(db, insert(...payment, knownInstrument(report), source, person, note))) return utr
   }
   return undefined
 }
@@ -411,39 +418,40 @@ export const utrsFor = (
 /** Whether the payment is stored as `stored` because another payment has the reported reference. */
 const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
 
-/** Adds facts to a stored payment that only a later report contains: the acquirer's ids, and the bank's reference. */
+/** Adds facts to a stored payment that only a later report contains: the acquirer's ids, the bank's reference, and the instrument. */
 async function learn(
   db: Queryable,
   stored: StoredPayment & PaymentKey,
   report: PaymentReport,
   now: Date,
 ): Promise<void> {
-  const { id, txnId, reference } = learnedFrom(report, stored)
-  if ([id, txnId, reference].every((fact) => fact === undefined)) return
+  const { id, txnId, reference, instrument } = learnedFrom(report, stored)
+  if ([id, txnId, reference, instrument].every((fact) => fact === undefined)) return
   await db.query(
     `update payments
         set acquirer_payment_id = coalesce(acquirer_payment_id, $3), acquirer_txn_id = coalesce(acquirer_txn_id, $4),
             bank_reference = coalesce(bank_reference, $5), bank_reference_at = coalesce(bank_reference_at, $6),
-            learned_at = $7
+            instrument = coalesce(instrument, $7), learned_at = $8
       where mid = $1 and utr = $2`,
-    [stored.mid, stored.utr, id, txnId, reference, reference && now, now],
+    [stored.mid, stored.utr, id, txnId, reference, reference && now, instrument, now],
   )
 }
 
 /** Returns the facts of a report that the stored payment does not have. */
-export function learnedFrom({ utr, names }: PaymentReport, stored: StoredPayment) {
+export function learnedFrom(report: PaymentReport, stored: StoredPayment) {
+  const { utr, names } = report
   const id = stored.id === null ? names?.id : undefined
   const txnId = stored.txnId === null ? names?.txnId : undefined
   const isStoredById = stored.utr === utrOfId(stored.id ?? id ?? '')
   const reference = isStoredById && stored.bankReference === null && utr !== stored.utr ? utr : undefined
-  return { id, txnId, reference }
+  return { id, txnId, reference, instrument: stored.instrument === null ? knownInstrument(report) : undefined }
 }
 
 /** SQL that yields a row unless another order has the UTR. */
 const EXISTS = `
   inserted as (
     insert into payments (${PAYMENT_COLUMNS})
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
         on conflict do nothing
     returning order_id
   ), taken as (

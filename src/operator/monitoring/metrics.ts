@@ -62,6 +62,10 @@ const COUNTERS = {
     'Failed payment attempts counted but not stored because the order has the maximum number of stored attempts; repeated reports are counted',
     {},
   ],
+  payment_unknown_instruments_total: [
+    'Payments recorded by this instance whose report names an unknown payment instrument, by acquirer; repeated reports are not counted',
+    { acquirer: ACQUIRER_NAMES },
+  ],
   acquirer_calls_total: [
     'Calls to acquirer APIs, by account, call and outcome; "refused" means that the configuration must be corrected',
     {
@@ -213,6 +217,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
       onFailure: (reason: FailureReason, account: string) =>
         counters.payment_failures_total.inc({ reason, acquirer: splitAccountName(account).acquirer }),
       onSurplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
+      onUnknownInstrument: (account: string) =>
+        counters.payment_unknown_instruments_total.inc({ acquirer: splitAccountName(account).acquirer }),
     },
     acquirerCall: (account: AccountLabels, call: string, outcome: string) =>
       counters.acquirer_calls_total.inc({ ...account, call, outcome }),

@@ -40,10 +40,14 @@ export const cashfree: Driver = async (options) => {
     service,
     newMerchant: () => newCashfreeMerchant(service),
     newStranger: () => newMerchant(service.db),
-    notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), about } = {}) {
+    notification(
+      orderId,
+      { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), ...reported } = {},
+    ) {
+      const { instrument, about } = reported
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
       const rrn = utr ?? newUtr()
-      const payment = { id: idOf(orderId, rrn), status: state, amount, rrn }
+      const payment = { id: idOf(orderId, rrn), status: state, amount, rrn, instrument }
       const order = { ...orderOf(orderId), orderId: about ?? orderId }
       return bank.encrypt(bank.eventOf(order, { ...payment, begunAt: paidAt, endedAt: paidAt })).body
     },

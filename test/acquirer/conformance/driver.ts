@@ -46,6 +46,8 @@ export type Reported = {
   utr?: string
   amount?: number
   paidAt?: Date
+  /** The acquirer's word for the payment instrument; by default, that of a bank account. */
+  instrument?: unknown
   /** The order that the notification names instead of the bank's own. */
   about?: string
 }

@@ -50,10 +50,10 @@ export const phonepe: Driver = async (options) => {
     newMerchant: () => newPhonepeMerchant(service),
     newStranger: () => newMerchant(service.db),
     /** The payment is also in the bank's records, because only the status check's result is recorded. */
-    notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = clock.now(), about } = {}) {
+    notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = clock.now(), instrument, about } = {}) {
       const order = orderOf(orderId)
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
-      const payment = { id: unique('OM'), status: state, amount, rrn: utr ?? newUtr(), at: paidAt }
+      const payment = { id: unique('OM'), status: state, amount, rrn: utr ?? newUtr(), instrument, at: paidAt }
       order.payments.push(payment)
       return bank.encrypt(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
     },

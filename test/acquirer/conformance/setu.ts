@@ -37,11 +37,15 @@ export const setu: Driver = async (options) => {
     service,
     newMerchant: () => newSetuMerchant(service),
     newStranger: () => newMerchant(service.db),
-    notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), about } = {}) {
+    notification(
+      orderId,
+      { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), ...reported } = {},
+    ) {
+      const { instrument, about } = reported
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
       const rrn = utr ?? newUtr()
       const names = { ...idsOf(orderId, rrn), txnTs: paidAt.toISOString() }
-      const event = bank.eventOf(qrOf(orderId), { ...names, status: state, amount, rrn })
+      const event = bank.eventOf(qrOf(orderId), { ...names, status: state, amount, rrn, instrument })
       return JSON.stringify({ ...event, merchantReferenceId: about ?? orderId })
     },
     send: (body, { secret, signed = body, pathEnd = '' } = {}) =>

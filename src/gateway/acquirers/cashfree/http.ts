@@ -4,6 +4,7 @@ import { bankAmount } from '../../../platform/money.ts'
 import type { HttpClient, HttpRequest } from '../../../platform/outbound/http-client.ts'
 import { zonedMoment } from '../../../platform/time.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
+import { readInstrument } from '../../payments/instrument.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { CashfreeSettings } from '../accounts.ts'
@@ -77,9 +78,12 @@ export const paymentFields = {
   bank_reference: bankReference,
   payment_time: orAbsent(zonedMoment).catch(undefined),
   cf_payment_id: paymentId,
+  payment_group: z.unknown().optional(),
   payment_message: z.string().optional().catch(undefined),
   error_details: z.unknown().optional(),
 }
+
+const PAYMENT_GROUPS = { 'bank account': /^upi$/, 'credit card': /^upi_credit_card$/, wallet: /^upi_ppi/ }
 
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
@@ -99,6 +103,7 @@ export function toPaymentReport(account: string, orderId: string, payment: Payme
     paidAt: payment.payment_time,
     acquirer: { name: account, id: payment.order_id },
     names: payment.cf_payment_id === undefined ? undefined : { id: payment.cf_payment_id },
+    instrument: readInstrument(PAYMENT_GROUPS, payment.payment_group),
     failure,
   }
 }

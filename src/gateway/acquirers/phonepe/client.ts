@@ -17,7 +17,16 @@ import {
 } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
 import { phonepeDisputes } from './disputes.ts'
-import { codeFields, createPhonepeRequest, find, NAME, type PhonepeRequest, railFields, utrOf } from './http.ts'
+import {
+  codeFields,
+  createPhonepeRequest,
+  find,
+  instrumentOf,
+  NAME,
+  type PhonepeRequest,
+  railFields,
+  utrOf,
+} from './http.ts'
 import { EXPIRY_RULE, phonepeLinks, SHORTEST_EXPIRY_MINUTES } from './links.ts'
 import { phonepeNotifications } from './notifications.ts'
 import { phonepeRefunds } from './refunds.ts'
@@ -129,6 +138,7 @@ export function readPayments(
     // `id` is the service's orderId if the response to the create contained no id of PhonePe.
     acquirer: { name: account, id: id === orderId ? id : reportedId(order.orderId, id) },
     names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },
+    instrument: instrumentOf(attempt),
   })
   if (state === 'CREATED' || state === 'PENDING') return []
   const completed = attempts.filter((attempt) => attempt.state === 'COMPLETED')

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { HttpClient } from '../../../platform/outbound/http-client.ts'
+import { readInstrument } from '../../payments/instrument.ts'
 import type { PhonepeSettings } from '../accounts.ts'
 import {
   codeOf,
@@ -77,13 +78,14 @@ const Rail = z
   .optional()
   .catch(undefined)
 
-/** PhonePe documents the rail of a payment in two places. Rails other than UPI are treated as absent. */
+const partFields = { rail: Rail, instrument: z.unknown().optional() }
+
+/**
+ * PhonePe documents the rail and the instrument of a payment in two places. Rails other than UPI are treated as absent.
+ */
 export const railFields = {
-  rail: Rail,
-  splitInstruments: z
-    .array(z.object({ rail: Rail }))
-    .optional()
-    .catch(undefined),
+  ...partFields,
+  splitInstruments: z.array(z.object(partFields).catch({})).optional().catch(undefined),
 }
 
 type Rails = z.output<z.ZodObject<typeof railFields>>
@@ -92,6 +94,16 @@ export const utrOf = (reported: readonly Rails[]) =>
   reported
     .flatMap(({ rail, splitInstruments = [] }) => [rail, ...splitInstruments.map((one) => one.rail)])
     .find((rail) => rail?.utr)?.utr
+
+/** A credit card is also a card on another rail, and a payment with several instruments has no single price. */
+export function instrumentOf({ splitInstruments: [part, ...others] = [], ...attempt }: Rails) {
+  const { rail, instrument } = part ?? attempt
+  const { type } = Object(instrument) as { type?: unknown }
+  const isUnknown = others.length > 0 || (type === 'CREDIT_CARD' && rail?.type !== 'UPI')
+  return isUnknown ? 'unknown' : readInstrument(INSTRUMENT_TYPES, type)
+}
+
+const INSTRUMENT_TYPES = { 'bank account': /^ACCOUNT$/, 'credit card': /^CREDIT_CARD$/, wallet: /^WALLET$/ }
 
 /** Failure codes. A code in an unknown format is treated as absent. */
 export const codeFields = { errorCode: z.unknown().optional(), detailedErrorCode: z.unknown().optional() }

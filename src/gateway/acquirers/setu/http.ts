@@ -3,6 +3,7 @@ import { errorText } from '../../../platform/fields.ts'
 import type { HttpClient } from '../../../platform/outbound/http-client.ts'
 import { zonedMoment } from '../../../platform/time.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
+import { readInstrument } from '../../payments/instrument.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import type { SetuSettings } from '../accounts.ts'
@@ -84,8 +85,11 @@ export const paymentFields = {
   txnTs: orAbsent(zonedMoment).catch(undefined),
   id: paymentId,
   txnId: paymentId,
+  customerAccountType: z.unknown().optional(),
   reason: z.unknown().optional(),
 }
+
+const ACCOUNT_TYPES = { 'bank account': /^(SAVINGS|CURRENT)$/, 'credit card': /^CREDIT$/ }
 
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
@@ -106,6 +110,7 @@ export function toPaymentReport(
     paidAt: payment.txnTs,
     acquirer: { name: account, id: payment.productInstanceId },
     names: payment.id === undefined ? undefined : { id: payment.id, txnId: payment.txnId },
+    instrument: readInstrument(ACCOUNT_TYPES, payment.customerAccountType),
     failure,
   }
 }

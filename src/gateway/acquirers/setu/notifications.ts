@@ -67,7 +67,7 @@ const STORED = [
   'paymentId',
   'status',
   'crn',
-].filter((name) => name !== 'reason')
+].filter((name) => !['reason', 'customerAccountType'].includes(name))
 
 export const setuNotifications = ({ account, notificationSecrets }: SetuSettings): Notifications => ({
   // Setu's signature covers no time, so a copied notification stays valid forever. The copy is harmless, because a
