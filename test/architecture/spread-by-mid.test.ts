@@ -98,8 +98,8 @@ async function driveEveryOperation() {
   })
   await as('settlements import', async () => {
     for (const status of ['PENDING', 'SUCCESS']) {
-      const line = `${mid},1.00,UTR1,BRN1,${status},2026-01-15T00:00:00Z`
-      const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${line}\n${line.replace('1.00', '-1.00')}\n`
+      const line = `${mid},1.00,UTR1,BRN1,${status},2026-01-15T00:00:00Z,wallet`
+      const csv = `mid,amount,utr,bank_reference_number,status,initiation_date,instrument\n${line}\n${line.replace('1.00', '-1.00')}\n`
       await importFile(db, Readable.from([csv]), { now: clock.now() })
     }
   })

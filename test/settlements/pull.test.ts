@@ -97,6 +97,27 @@ const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdo
 const counts = { inserted: 0, unchanged: 0, updated: 0 }
 
 describe('ops settlements pull', () => {
+  it.each([
+    ['UPI_CREDIT_CARD', 'credit card'],
+    ['upi_ppi', 'wallet'],
+    ['UPI_PPI_OFFLINE', 'wallet'],
+    ['UPI', null],
+    ['CREDIT_CARD', null],
+    ['a "quoted", word', null],
+    [7, null],
+    [{ mode: 'upi_ppi' }, null],
+    [null, null],
+  ])(
+    'settlements pull reads the payment mode %j as the instrument %s of the payment',
+    async (payment_mode, instrument) => {
+      const order = await payOrder()
+      const payment_details = { bank_reference: order.utr, payment_mode }
+      await pullPages([of(order, 'PAYMENT', {}, { payment_details })])
+      const { rows } = await db.query('select instrument from payments where order_id = $1', [order.orderId])
+      expect(rows).toEqual([{ instrument }])
+    },
+  )
+
   it('settlements pull stores a line for each payment and deduction of known orders, in an import with source and acquirer', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const document = await pullPages(

@@ -1,3 +1,4 @@
+import { readInstrument } from '../../gateway/payments/instrument.ts'
 import { isAmount, isNothing, isTooLarge, withoutMinus } from '../../platform/csv/amounts.ts'
 import type { BankForm, CsvFormat } from '../../platform/csv/header.ts'
 import { type FieldReaders, fieldReaders, IGNORED, type Layout, ONE_NAME } from '../../platform/csv/layouts.ts'
@@ -72,6 +73,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
     rule: 'must be 1 to 64 letters, digits, _ or -',
     optional: true,
   },
+  instrument: { read: readInstrumentWord, rule: 'must be text', optional: true },
 }
 
 /** Returns the event of a line in the words of any acquirer, such as `CHARGEBACK_REVERSE`. An unknown word states none. */
@@ -80,6 +82,19 @@ function readEvent(field: string): string {
   if (/dispute|chargeback|retrieval|arbitration/i.test(field)) return isReversal ? 'dispute reversal' : 'dispute'
   if (/refund/i.test(field)) return isReversal ? 'other' : 'refund'
   return /payment|sale|capture/i.test(field) ? 'payment' : /adjust/i.test(field) ? 'other' : NULL
+}
+
+/** Returns the instrument in the words of any acquirer. The service does not store an unknown word, such as `UPI`. */
+function readInstrumentWord(field: string): string {
+  const instrument = readInstrument(INSTRUMENT_WORDS, field)
+  return instrument === undefined || instrument === 'unknown' ? NULL : instrument
+}
+
+const INSTRUMENT_WORDS = {
+  'bank account': /^(savings|current|(bank[ _-]?)?account)$/i,
+  'credit card': /^(credit|((upi|rupay)[ _-])?credit[ _-]?card)$/i,
+  wallet: /^(wallet|upi_wallet_fulfilment|(upi_)?ppi(_\w+)?)$/i,
+  'credit line': /^(upi[ _-])?credit[ _-]?line$/i,
 }
 
 const CHECKS = Object.entries(COLUMNS)

@@ -120,6 +120,7 @@ async function prepare(client: Queryable): Promise<void> {
       order_id text,
       acquirer_payment_id text,
       event text,
+      instrument text,
       -- The payment_utr in the file, before the stored UTR of a known payment replaced it.
       given_payment_utr text collate "C"
     ) on commit drop`)
@@ -139,12 +140,27 @@ async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running)
   await pipeline([batch.rows], client.query(copyFrom(COPY)))
   const { errors, unnamed } = await namePayments(client)
   running.unnamed.push(...unnamed)
-  const { deductions, amount } = await setDeductionsAside(client)
+  const { deductions, amount, instruments } = await setDeductionsAside(client)
+  if (instruments > 0) await client.query(ADD_INSTRUMENTS)
   running.deductions += deductions
   running.counts.amount += amount
   if (!Number.isSafeInteger(running.counts.amount)) throw new CsvFileError([{ line: 1, text: TOO_MUCH }], 1)
   return [...errors, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
 }
+
+/**
+ * Adds the instruments in `incoming` to the payments of their rows. A payment keeps its instrument, and rows that contradict
+ * each other add none.
+ */
+const ADD_INSTRUMENTS = `
+  update payments p
+     set instrument = i.instrument
+    from (select mid, upper(coalesce(payment_utr, utr)) as utr, min(instrument) as instrument
+            from incoming
+           where instrument is not null
+           group by 1, 2
+          having min(instrument) = max(instrument)) i
+   where p.mid = i.mid and p.utr = i.utr and p.instrument is null`
 
 const STORED_AS: Readonly<Record<string, string>> = {
   amount: 'amount_paise',

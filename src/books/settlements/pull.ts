@@ -17,7 +17,8 @@ export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string
 /** Sums in paise. `day` is the payout's IST day, undefined if the acquirer does not report a day. */
 type PulledRest = { adjustments: Paise; unknownOrders: Paise; day: string | undefined }
 
-const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr,event'
+const COLUMNS =
+  'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr,event,instrument'
 
 /** Reads every page before the import locks a table. `onProgress` receives the number of events read so far. */
 export async function readPages(
@@ -65,7 +66,7 @@ export async function* toSettlementFile(
       orders.push(line.orderId as string)
       const utr = storedUtr ?? line.utr ?? paymentUtr
       const fields = [mid, rupees(amount), utr, payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
-      lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), paymentUtr, line.event])
+      lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), paymentUtr, line.event, line.instrument])
     }
     if (lines !== '') yield lines
   }

@@ -1,4 +1,5 @@
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
+import type { ReportedInstrument } from '../payments/instrument.ts'
 import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerClient } from './client.ts'
@@ -78,6 +79,7 @@ export type SettledLine = {
   event: 'payment' | 'refund' | 'dispute' | 'dispute reversal' | 'other'
   /** The payment on this line: the acquirer's payment id and the bank reference. */
   payment: { id: string | undefined; utr: string | undefined }
+  instrument: ReportedInstrument | undefined
   fee: number | undefined
   tax: number | undefined
   initiatedAt: string | undefined

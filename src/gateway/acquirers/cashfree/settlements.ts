@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { text, UTR } from '../../../platform/fields.ts'
 import { toPaise } from '../../../platform/money.ts'
+import { readInstrument } from '../../payments/instrument.ts'
 import type { ReadSettled, SettledEvent, SettledLine } from '../acquirer.ts'
 import { type JsonResponse, notBelieved, shortText } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
@@ -49,7 +50,9 @@ const Event = z
       event_service_tax: paise,
     }),
     order_details: z.object({ order_id: reported }).nullish(),
-    payment_details: z.object({ bank_reference: reported, cf_payment_id: paymentId }).nullish(),
+    payment_details: z
+      .object({ bank_reference: reported, cf_payment_id: paymentId, payment_mode: z.unknown().optional() })
+      .nullish(),
     refund_details: z.object({ refund_arn: reported }).nullish(),
     settlement_details: z
       .object({ utr: reported, settlement_initiated_on: reported, settlement_date: reported })
@@ -128,18 +131,22 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const payoutUtr = isLine || status === 'SUCCESS' ? payout?.utr : undefined
   const paidOutAt = payout?.settlement_initiated_on ?? payout?.settlement_date
   if (!isLine) return { kind, amount, payoutUtr, paidOutAt }
-  const { bank_reference: reference, cf_payment_id: id } = details.payment_details ?? {}
+  const { bank_reference: reference, cf_payment_id: id, payment_mode: mode } = details.payment_details ?? {}
   const line = {
     orderId: details.order_details?.order_id,
     ...(type !== 'PAYMENT' && name),
     event: eventOf(type),
     payment: { id, utr: reference },
+    instrument: readInstrument(PAYMENT_MODES, mode),
     ...chargesOf(event, isDeduction),
     initiatedAt: payout?.settlement_initiated_on,
     createdAt: payout?.settlement_date,
   }
   return { kind, amount, payoutUtr, paidOutAt, line }
 }
+
+/** Cashfree documents no values of the mode. `UPI` names the method, not the instrument. */
+const PAYMENT_MODES = { 'credit card': /^upi_credit_card$/i, wallet: /^upi_ppi/i }
 
 function eventOf(type: string): SettledLine['event'] {
   if (type === 'PAYMENT') return 'payment'
