@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { opsOn } from '../support/ops.ts'
+import { opsOn, runOps } from '../support/ops.ts'
 import { createWithHistory, HISTORIES } from '../support/order-states.ts'
 import { createOrder } from '../support/orders.ts'
 import { newMerchant, OWN_ORDERS, post, startService } from '../support/service.ts'
@@ -12,6 +12,7 @@ describe('payments list', () => {
     const merchant = await newMerchant(service.db)
     service.clock.set(new Date().toISOString())
     for (const history of Object.keys(HISTORIES)) await createWithHistory(service, merchant, history)
+    await service.db.query(`update payments set instrument = 'wallet' where mid = $1`, [merchant.mid])
     const days = { s_date: '01-01-2026', e_date: '31-12-2099' }
     const { data } = (await post(service.app, OWN_ORDERS, { mid: merchant.mid, ...days }, merchant.key)).body
     expect(data).toHaveLength(Object.keys(HISTORIES).length)
@@ -26,12 +27,15 @@ describe('payments list', () => {
           reason: reason || null,
           utr: UTR || null,
           refunded,
+          instrument: UTR ? 'wallet' : null,
         },
       }),
     )
     expect(await json('--mid', merchant.mid)).toEqual(expected)
     const paid = expected.filter(({ status }: { status: string }) => status === 'SUCCESS')
     expect(await json('--mid', merchant.mid, '--status', 'SUCCESS')).toEqual(paid)
+    const show = ['payments', 'show', '--json', '--order-id', paid[0].orderId]
+    expect(JSON.parse((await runOps(service.databaseUrl, show)).stdout)).toMatchObject({ instrument: 'wallet' })
   })
 
   it('lists the days of --from and --to, or today, and no order of another merchant', async () => {

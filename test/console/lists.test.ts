@@ -215,7 +215,7 @@ describe('columns', () => {
   it('CSV lists its columns in one order, those with nothing but 0.00 too', async () => {
     const csv = async (...args: string[]) => (await ops(...args, '--mid', mid, '--csv')).stdout
     expect(await csv('payments', 'list', ...flagsIn(AUGUST))).toMatch(
-      /^\ufeff?created_at,order_id,merchant_order_id,amount,status,reason,utr,refunded\n/,
+      /^\ufeff?created_at,order_id,merchant_order_id,amount,status,reason,utr,refunded,instrument\n/,
     )
     expect(await csv('reconcile', 'payouts', ...flagsIn(AUGUST))).toMatch(
       /^\ufeff?day,mid,account,bank_reference,rows,gross,fee,tax,deductions,net,arrival,arrived_on,credited,difference,statement,difference_id,resolution\n/,

@@ -32,7 +32,7 @@ const GENERATORS = [
     types: `import type { components } from './openapi'
 type Succeeded = components['schemas']['PaymentSucceeded']
 type Failed = components['schemas']['PaymentAttemptFailed']`,
-    header: 'amount,UTR,orderId,order_id,merchant_id,status,refunded,created_at,paid_at\n',
+    header: 'amount,UTR,orderId,order_id,merchant_id,status,refunded,created_at,paid_at,instrument\n',
   },
   {
     name: '@hey-api/openapi-ts',

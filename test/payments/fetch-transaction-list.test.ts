@@ -83,6 +83,7 @@ describe('fetchTransactionList with valid requests', () => {
           refunded: '138.50',
           created_at: '2026-02-02T22:35:06.789Z',
           paid_at: '2026-02-02T22:35:06.789Z',
+          instrument: '',
         },
       ],
     }
@@ -156,7 +157,7 @@ describe('fetchTransactionList with valid requests', () => {
 
 describe('Accept: text/csv', () => {
   const CSV = { accept: 'text/csv' }
-  const HEADER = 'amount,UTR,orderId,order_id,merchant_id,status,refunded,created_at,paid_at\r\n'
+  const HEADER = 'amount,UTR,orderId,order_id,merchant_id,status,refunded,created_at,paid_at,instrument\r\n'
   const csv = async (day: string) => {
     const { status, headers, text } = await post(
       service.app,
@@ -188,8 +189,10 @@ describe('Accept: text/csv', () => {
       '2025-09-09T00:00:00Z',
       [...formatted.keys()].map((name) => `${name} c`),
     )
+    await service.db.query(`update payments set instrument = 'credit line' where mid = $1`, [mid])
     const { data } = (await own('09-09-2025', '09-09-2025')).body
     expect(data).toHaveLength(formatted.size)
+    expect(data[0].instrument).toBe('credit line')
     const records = data.map((record: Record<string, string>) => {
       const name = record.order_id as string
       const order_id = formatted.get(name.slice(0, name.lastIndexOf(' c ')))?.(name)

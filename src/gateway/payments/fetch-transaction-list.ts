@@ -1,12 +1,16 @@
 import * as z from 'zod'
 import { defineList, isInDays } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList, rupees } from '../tenants/list-operation.ts'
+import { INSTRUMENTS } from './instrument.ts'
 import { orderId } from './new-payment.ts'
 
 /** SQL for the refunded paise of the payment `p`. */
 export const REFUNDED = `coalesce((select sum(r.amount_paise)
                    from current_refunds r
                   where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0)`
+
+/** The instrument of the payment `p`. */
+export const INSTRUMENT_FIELD = ['instrument', `coalesce(p.instrument, '')`] as const
 
 /** The list contains no second payments of an order, because the operator refunds second payments. */
 const TRANSACTIONS = defineList({
@@ -20,6 +24,7 @@ const TRANSACTIONS = defineList({
     ['refunded', REFUNDED, 'paise'],
     ['created_at', 'i.created_at', 'moment'],
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment'],
+    INSTRUMENT_FIELD,
   ],
   from: `payments p join payment_intents i on i.mid = p.mid and i.order_id = p.order_id and p.kind <> 'second'`,
   where: `p.mid = {mid} and ${isInDays('coalesce(p.paid_at, p.received_at)')}`,
@@ -41,6 +46,10 @@ export const TransactionRecord = z.strictObject({
     description:
       'When the order was paid, in UTC, as the bank reports it; otherwise when the report was received. The date range applies to this time.',
   }),
+  instrument: z.enum(['', ...INSTRUMENTS]).meta({
+    description:
+      'The account or credit that the customer paid with; empty if the bank has not reported it. The value may become known later.',
+  }),
 })
 
 const TRANSACTION_LIST = describeList({
@@ -58,6 +67,7 @@ const TRANSACTION_LIST = describeList({
     refunded: '88.50',
     created_at: '2026-10-05T04:30:00.000Z',
     paid_at: '2026-10-05T04:31:00.000Z',
+    instrument: 'bank account',
   },
 })
 

@@ -1,5 +1,5 @@
 import { defineList, isInDays, type List, type ListValues } from '../../platform/lists/list.ts'
-import { REFUNDED } from './fetch-transaction-list.ts'
+import { INSTRUMENT_FIELD, REFUNDED } from './fetch-transaction-list.ts'
 import { orderIdsBeginSql } from './intent.ts'
 import { IS_LONG, LONGEST_EXPIRY_MINUTES } from './order-lifetime.ts'
 import { EXPIRY_GRACE_MINUTES, FINAL_STATUSES } from './outcome.ts'
@@ -14,6 +14,7 @@ const FROM = 'to_timestamp({from})'
 const UNTIL = 'to_timestamp({until})'
 const NOW = 'to_timestamp({now})'
 
+/** The last field is for operators only. */
 const FIELDS = [
   ['orderId', 'i.order_id'],
   ['order_id', 'i.merchant_order_id', 'free text'],
@@ -27,6 +28,7 @@ const FIELDS = [
   ['created_at', 'i.created_at', 'moment'],
   ['expires_at', 'i.expires_at', 'moment'],
   ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment or null'],
+  INSTRUMENT_FIELD,
 ] as const
 
 const WITH_PAYMENT = 'left join payments p on p.mid = {mid} and p.utr = i.utr'

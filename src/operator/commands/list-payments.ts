@@ -28,9 +28,9 @@ export const listPayments = read('payments list', 'List orders of a merchant', {
     const { from = period.to ?? toIstDay(now), to = from } = daysOf(period)
     const days = { from: secondsOf(startOfDay(from)), until: secondsOf(nextDay(startOfDay(to))) }
     const orders = readOrders(db, { mid, status, ...days, now: secondsOf(now) })
-    return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded', orders, {
+    return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded, instrument', orders, {
       empty: 'No orders.',
-      first: ['createdAt', 'merchantOrderId', 'amount', 'status', 'reason', 'utr', 'refunded'],
+      first: ['createdAt', 'merchantOrderId', 'amount', 'status', 'reason', 'utr', 'refunded', 'instrument'],
     })
   },
 })
@@ -40,10 +40,11 @@ async function* readOrders(db: Database, values: ListValues) {
   const { toRecord } = jsonForm(ORDERS, () => ['', ''])
   for await (const lines of createLists({ lists: db }).long(ordersOf(values), values, new AbortController().signal)) {
     for (const line of lines) {
-      const { orderId, order_id, created_at, amount, status, reason, UTR, refunded } = JSON.parse(toRecord(line))
+      const { orderId, order_id, created_at, amount, refunded, ...order } = JSON.parse(toRecord(line))
       yield {
         ...{ createdAt: new Date(created_at), orderId, merchantOrderId: order_id, amount: rupees(toPaise(amount)) },
-        ...{ status, reason: reason || null, utr: UTR || null, refunded: rupees(toPaise(refunded)) },
+        ...{ status: order.status, reason: order.reason || null, utr: order.UTR || null },
+        ...{ refunded: rupees(toPaise(refunded)), instrument: order.instrument || null },
       }
     }
   }

@@ -18,7 +18,7 @@ import { addressOf, changesOf, type OperatorView } from './view.ts'
 /** Returns the page of an order, from the fields of `ops payments show`. `same` is the section with the command. */
 export async function orderPage(order: ShownPayment, view: OperatorView, same: Html): Promise<Page> {
   const { status, mid, merchantOrderId, orderId, createdAt, amount, refunded, refundsOpen, refundable } = order
-  const { utr, bankReference, acquirer, acquirerId, acquirerPaymentId } = order
+  const { utr, bankReference, acquirer, acquirerId, acquirerPaymentId, instrument } = order
   const [newest] = [...(order.webhooks.rows as Iterable<{ id: string }>)].slice(-1)
   const name = (await view.namesOf([mid])).get(mid)
   const tables = [order.refunds, order.disputes, order.webhooks, order.settlements].map((one) => renderData(one, view))
@@ -32,7 +32,7 @@ ${LANGUAGES.map((language) => html`<p class="say" lang="${language}">${order.cus
 <section class="card"><h2>Money</h2>
 ${await fieldList({ paid: rupees(status === 'SUCCESS' ? amount.paise : 0), refunded, refundsOpen, 'can still be refunded': refundable }, view)}${payoutOf(order)}</section>
 <section class="card"><h2>Identifiers</h2>
-${await fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, 'order ID at the acquirer': acquirerId, 'payment ID at the acquirer': acquirerPaymentId }, view)}</section>
+${await fieldList({ 'order number': merchantOrderId, 'our orderId': orderId, UTR: utr, bankReference: bankReference === utr ? null : bankReference, acquirer, 'order ID at the acquirer': acquirerId, 'payment ID at the acquirer': acquirerPaymentId, instrument }, view)}</section>
 ${same}</div>
 <div><h2>What happened</h2>
 <ol class="timeline">

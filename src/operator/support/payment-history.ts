@@ -42,6 +42,8 @@ export type PaymentHistory = Pick<
   acquirerId: string | null
   /** The acquirer's id of the order's payment; null if the order is unpaid or the acquirer has no payment ids. */
   acquirerPaymentId: string | null
+  /** The instrument that the customer paid with; null if unknown. */
+  instrument: string | null
   /** The `tr` in the acquirer's link; null if the service builds the links itself. */
   acquirerReference: string | null
   /** Number of status checks; null if the service builds the links itself. */
@@ -209,7 +211,7 @@ async function readOrders(db: Database, orderIds: readonly string[]): Promise<Or
 const readIntents = query<Order, { orderIds: readonly string[] }>(`
   select i.mid, i.order_id, i.merchant_order_id, i.amount_paise as amount, i.note, i.status,
          i.unreadable_at is not null as is_unreadable, i.utr, coalesce(p.paid_at, p.received_at) as paid_at, p.bank_reference,
-         p.acquirer_payment_id, i.created_at,
+         p.acquirer_payment_id, p.instrument, i.created_at,
          i.expires_at, coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_order_id as acquirer_id,
          a.reference as acquirer_reference, a.status_checks as enquiries, i.payee_name, m.disabled_at is not null as merchant_disabled
     from payment_intents i
