@@ -17,18 +17,22 @@ select day, name
   from (select distinct on (day) day, name from bank_holiday_changes order by day, change desc) newest
  where name is not null;
 
--- What an acquirer may deduct from a merchant's payments by contract. A bank's row is judged by the newest contract of its day or
--- before, so that a later contract changes neither a closed month nor a report as of an earlier day.
-create table merchant_fees (
+-- What an acquirer may deduct from a merchant's payments by contract. The first four columns name a rate. A payment is judged by
+-- the newest row of its day or before, so that a later contract changes no earlier month.
+create table contract_rates (
   mid text not null,
-  acquirer text not null, -- Without the acquirer account, such as `setu`, as in the ledger.
-  since date not null, -- The first day in India of the contract.
-  -- Percent of the payment, and tax in percent of that fee; null if no amount is expected.
-  fee_percent numeric(4, 2),
+  acquirer text not null, -- Such as `setu`, or `setu:acme` for the payments of one acquirer account.
+  instrument text not null, -- Empty for payments by any instrument.
+  above_paise bigint not null, -- For payments above this amount.
+  since date not null, -- The first day in India.
+  -- Percent of the payment, an amount for each payment, and tax in percent of both; null if the rate ends on this day.
+  percent numeric(4, 2),
+  flat_paise bigint,
   tax_percent numeric(4, 2),
-  constraint merchant_fees_pkey primary key (mid, acquirer, since),
-  constraint merchant_fees_fee_check
-    check (num_nonnulls(fee_percent, tax_percent) in (0, 2) and fee_percent >= 0 and tax_percent >= 0)
+  constraint contract_rates_pkey primary key (mid, acquirer, instrument, above_paise, since),
+  constraint contract_rates_instrument_check check (instrument in ('', 'bank account', 'credit card', 'wallet', 'credit line')),
+  constraint contract_rates_fee_check check (
+    num_nonnulls(percent, flat_paise, tax_percent) in (0, 3) and above_paise >= 0 and percent >= 0 and flat_paise >= 0 and tax_percent >= 0)
 );
 
 -- Entries by which an operator resolves a difference. A difference that changes afterwards may have several. Append-only.

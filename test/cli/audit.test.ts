@@ -90,6 +90,8 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['keys', 'revoke', '--public-key', publicKey] },
     { args: ['reconcile', 'resolve', '--difference', difference.id, '--reason', 'by hand'], detail: { mid } },
     { args: ['reconcile', 'close', '--month', '2026-01'], detail: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
+    { args: ['fees', 'add', '--mid', mid, '--acquirer', 'setu', '--percent', '1', '--from', '2026-04-01'] },
+    { args: ['fees', 'end', '--mid', mid, '--acquirer', 'setu', '--from', '2026-10-01'] },
     { args: ['ledgers', 'set', '--mid', mid, '--ledger', 'UPI receipts', '--name', 'Sales UPI'] },
     { args: ['settlements', 'import', '-'], input: settlementFile(mid), detail: expect.objectContaining({}) },
     { args: ['settlements', 'undo', '--import', String(imported.import)], detail: expect.objectContaining({}) },

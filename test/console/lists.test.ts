@@ -59,7 +59,7 @@ beforeAll(async () => {
   )
   delivery = `${endpointId}.${orderId}.1`
   await ops('merchants', 'update', '--mid', mid, '--fee', '1', '--tax', '18')
-  await db.query(`update merchant_fees set since = '2026-01-01' where mid = $1`, [mid])
+  await db.query(`update contract_rates set since = '2026-01-01' where mid = $1`, [mid])
   await bank.must(
     ['settlements', 'import', '-'],
     `mid,amount,fee,tax,utr,bank_reference_number,status,initiation_date\n${mid},190,9,1,${settled},${received},SUCCESS,2026-08-05 09:00:00\n`,
@@ -134,7 +134,7 @@ describe('a page shows the same figures as its command', () => {
     ['reconcile resolutions', () => ({ mid })],
     ['reconcile payouts', () => ({ mid, ...AUGUST })],
     ['reconcile open', () => ({ mid: unsettled })],
-    ['reconcile fees', () => ({ mid, ...AUGUST })],
+    ['reconcile fees', () => ({ ...AUGUST, by: 'account' })],
     ['reconcile journal', () => ({ mid, ...AUGUST })],
     ['reconcile statement', () => ({ mid: unsettled, ...AUGUST })],
   ])('%s, row by row', async (name, fields) => {
@@ -149,6 +149,7 @@ describe('a page shows the same figures as its command', () => {
 
   it.each<[string, () => Fields]>([
     ['reconcile', () => ({ mid: unsettled, ...AUGUST })],
+    ['reconcile fees', () => ({ mid, ...AUGUST })],
     ['reconcile statement', () => ({ mid, ...AUGUST })],
     ['refunds show', () => ({ refund: refundId })],
     ['disputes show', () => ({ mid, dispute: 'D1' })],

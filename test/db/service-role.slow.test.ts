@@ -64,7 +64,7 @@ const RIGHTS: Record<string, string[]> = {
   ledger: [],
   ledger_names: [],
   lost_disputes: [],
-  merchant_fees: [],
+  contract_rates: [],
   merchant_logos: ['SELECT'],
   merchants: ['SELECT'],
   money_exceptions: [],

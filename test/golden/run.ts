@@ -122,7 +122,7 @@ async function runCase(given: Case, part: number): Promise<void> {
   const hasOwnFormat = flags.some((flag) => fields[flag]?.isFormat && args.includes(`--${flag}`))
   used.add(command)
   if (args === '') bare.add(command)
-  const json = code > 0 || stops || hasOwnFormat ? '' : ` --json${flags.includes('by') ? ' --by meera' : ''}`
+  const json = code > 0 || stops || hasOwnFormat ? '' : ` --json${found?.changes ? ' --by meera' : ''}`
   const asText: Partial<Case>[] = json === '' ? [] : [{}]
   if (json !== '' && flags.includes('csv')) asText.push({ args: `${args} --csv` })
   if (json !== '' && flags.includes('for')) asText.push({ args: `${args} --csv --for excel` })

@@ -350,10 +350,18 @@ const REFUND_EVENTS: Record<BookedRefund['status'], string> = {
   failed: 'failed',
 }
 
-/** PhonePe documents the rail of a payment in the attempt itself or in its splits: here depending on the id. */
+/**
+ * PhonePe documents the rail of a payment in the attempt itself or in its splits: here depending on the id. A list of types
+ * is a payment with several instruments.
+ */
 function withRail(id: string, amount: number, utr: string, type: unknown = 'ACCOUNT') {
   const rail = { type: 'UPI', ...(utr !== '' && { utr }), upiTransactionId: 'YBLAXL1234', vpa: CUSTOMER_VPA }
-  const parts = { rail, instrument: { type, maskedAccountNumber: 'XXXXXXX6024', accountType: 'SAVINGS' } }
+  const by = (one: unknown) => ({
+    ...{ rail, instrument: { type: one, maskedAccountNumber: 'XXXXXXX6024', accountType: 'SAVINGS' } },
+  })
+  if (Array.isArray(type))
+    return { splitInstruments: type.map((one) => ({ amount: amount / type.length, ...by(one) })) }
+  const parts = by(type)
   return Number(id.at(-1)) % 2 ? parts : { splitInstruments: [{ amount, ...parts }] }
 }
 

@@ -1,67 +1,111 @@
+import type { Instrument } from '../../gateway/payments/instrument.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
+import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
+import { bandsOf } from '../ledger/rate-of.ts'
+import { readRates } from './contract-rates.ts'
 import { inSnapshot } from './snapshot.ts'
 
 /**
- * A settlement line that deducts more fee and tax than the contract allows. `gross` includes fee and tax. `excess` is
- * `fee + tax - allowed`.
+ * A settlement line that deducts more fee or tax than the contract allows. `gross` includes fee and tax. `excess` is
+ * what exceeds `allowedFee` and `allowedTax`.
  */
 export type ExcessFee = {
   mid: string
   day: string
+  /** The acquirer account of the payment, otherwise of the file. */
+  account: string
+  /** Null if the payment's instrument is unknown. */
+  instrument: Instrument | null
   settlementUtr: string
   /** UTR of the payment; null if the line names no known payment. */
   utr: string | null
   /** Order id of the payment; null if the line names no known payment. */
   orderId: string | null
-} & Record<'gross' | 'fee' | 'tax' | 'allowed' | 'excess', Paise>
+} & Record<'gross' | 'fee' | 'tax' | 'allowedFee' | 'allowedTax' | 'excess', Paise>
+
+/** The settlement lines of an acquirer account and instrument. `isJudged` is false if no rate applies to them. */
+export type FeeSum = Pick<ExcessFee, 'account' | 'instrument' | (typeof SUMMED)[number]> &
+  Record<'lines' | 'listed', number> & { isJudged: boolean }
+const SUMMED = ['gross', 'fee', 'tax', 'excess'] as const
 
 /**
- * Yields the settlement lines of these days whose fee and tax exceed the contract, sorted by merchant and day. Checks
- * the merchant `mid` if given, otherwise all merchants with a contract.
+ * Judges the settlement lines of these days by the contract rates, of the merchant `mid` if given, otherwise of all
+ * merchants with rates. `rows` yields the lines that deduct too much, sorted by merchant and day; `sums` returns the
+ * sums of all lines once they are read.
  */
-export function listExcessFees(
+export function judgeFees(
   db: Database,
   { mid, now, ...days }: Days & { mid?: string | undefined; now: Date },
-): AsyncGenerator<ExcessFee> {
-  return inSnapshot(db, now, async function* ({ client, known }) {
-    for (const of of await MIDS_WITH_CONTRACT(client, { mid }))
-      yield* await EXCESS_FEES(client, { ...boundsOf(days), ...of, known })
+): { rows: AsyncGenerator<ExcessFee>; sums: () => FeeSum[] } {
+  const sums = new Map<string, FeeSum>()
+  const rows = inSnapshot(db, now, async function* ({ client, known }) {
+    for (const [one, rates] of groupBy(await readRates(client, { mid }), (rate) => rate.mid)) {
+      const bands = bandsOf(rates)
+      const accounts = [...new Set(bands.map(({ account }) => account))]
+      const of = { ...boundsOf(days), mid: one, known, bands: JSON.stringify(bands), accounts }
+      const found = await FEE_SUMS(client, of)
+      for (const sum of found) add(sums, sum)
+      if (found.some(({ listed }) => listed > 0)) yield* await EXCESS_FEES(client, of)
+    }
   })
+  const sorted = () => [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
+  return { rows, sums: sorted }
 }
 
-const MIDS_WITH_CONTRACT = query<{ mid: string }, { mid: string | undefined }>(`
-  select distinct mid from merchant_fees where :mid::text is null or mid = :mid order by mid`)
+function add(sums: Map<string, FeeSum>, sum: FeeSum): void {
+  const key = JSON.stringify([sum.account, sum.instrument, sum.isJudged])
+  const before = sums.get(key)
+  const added = { ...sum }
+  for (const name of ['lines', 'listed', ...SUMMED] as const) added[name] = addPaise(before?.[name] ?? 0, sum[name])
+  sums.set(key, added)
+}
+
+type Params = { mid: string; known: Date; begin: Date; end: Date; bands: string; accounts: readonly string[] }
 
 /**
- * Rounds fee and tax half up and tolerates a total difference of one paisa. A line that names neither an acquirer nor a
- * payment is checked only if all contracts of the merchant are with one acquirer. A fee that the line does not state is
- * treated as 0.
+ * Rounds fee and tax half up, and tolerates a difference of one paisa in each. The payment decides, whatever its line
+ * states. A line that names neither an acquirer nor a payment is judged only if all rates of the merchant name the same
+ * acquirer or account. A fee that the line does not state is treated as 0.
  */
-const EXCESS_FEES = query<ExcessFee, { mid: string; known: Date; begin: Date; end: Date }>(`
-  with charged as (
-    select l.day, l.utr as settlement_utr, p.utr, p.order_id, l.gross_paise, coalesce(l.fee_paise, 0) as fee_paise,
-           coalesce(l.tax_paise, 0) as tax_paise, f.tax_percent,
-           round(coalesce(p.amount_paise, l.gross_paise) * f.fee_percent * 0.01) as allowed_fee
+const JUDGED = `
+  with line as (
+    select l.day, coalesce(p.acquirer, l.account, case when cardinality(:accounts::text[]) = 1 then (:accounts::text[])[1] end) as account,
+           p.instrument, l.utr as settlement_utr, p.utr, p.order_id, l.gross_paise as gross, coalesce(l.fee_paise, 0) as fee,
+           coalesce(l.tax_paise, 0) as tax, coalesce(p.amount_paise, l.gross_paise) as amount,
+           coalesce((coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date, l.day) as paid_on
       from settlement_lines l
       left join payments p on p.mid = :mid and p.utr = l.item
-     cross join lateral (
-       select fee_percent, tax_percent
-         from merchant_fees
-        where mid = :mid and since <= l.day
-          and acquirer = coalesce(l.acquirer, split_part(p.acquirer, ':', 1), (
-                select min(acquirer) from merchant_fees where mid = :mid having min(acquirer) = max(acquirer)))
-        order by since desc
-        limit 1) f
      where l.mid = :mid and l.status = 'SUCCESS' and not l.is_deduction and l.at >= :begin and l.at < :end
        and (l.recorded_at <= :known) is true and l.replaced_at > :known
+  ), allowed as (
+    select line.*, round(amount * r.percent * 0.01 + r.flat)::bigint as allowed_fee, r.tax as percent_of_fee
+      from line
+      left join json_to_recordset(:bands)
+             as r (account text, instrument text, above bigint, "upTo" bigint, since date, until date, percent numeric, flat bigint, tax numeric)
+        on r.account = case when line.account = any (:accounts::text[]) then line.account else split_part(line.account, ':', 1) end
+       and coalesce(r.instrument, '') = coalesce(line.instrument, '')
+       and line.amount > r.above and (line.amount > r."upTo") is not true
+       and line.paid_on >= r.since and (line.paid_on >= r.until) is not true
+  ), taxed as (
+    select *, round(allowed_fee * percent_of_fee * 0.01)::bigint as allowed_tax from allowed
   ), judged as (
-    select *, (allowed_fee + round(allowed_fee * tax_percent * 0.01))::bigint as allowed from charged
-  )
-  select :mid as mid, day, settlement_utr, utr, order_id, gross_paise as gross, fee_paise as fee, tax_paise as tax, allowed,
-         fee_paise + tax_paise - allowed as excess
+    select *, greatest(fee - allowed_fee, 0) + greatest(tax - allowed_tax, 0) as excess,
+           coalesce(fee - allowed_fee > 1 or tax - allowed_tax > 1, false) as is_listed
+      from taxed
+  )`
+
+const EXCESS_FEES = query<ExcessFee, Params>(`${JUDGED}
+  select :mid as mid, day, account, instrument, settlement_utr, utr, order_id, gross, fee, tax, allowed_fee, allowed_tax, excess
     from judged
-   where fee_paise + tax_paise - allowed > 1
+   where is_listed
    order by day, settlement_utr`)
+
+const FEE_SUMS = query<FeeSum, Params>(`${JUDGED}
+  select coalesce(account, 'unknown') as account, instrument, allowed_fee is not null as is_judged, count(*) as lines,
+         count(*) filter (where is_listed) as listed, sum(gross)::bigint as gross, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
+         coalesce(sum(excess) filter (where is_listed), 0)::bigint as excess
+    from judged
+   group by 1, 2, 3`)

@@ -39,6 +39,7 @@ const MINUTES = 'a whole number of minutes'
 const PERCENTS_RULE =
   'must be percent with at most two decimals, such as 1.8, optionally followed by a comma and that of the fallback acquirer, or none'
 const PERCENT = '[0-9]{1,2}(?:\\.[0-9]{1,2})?'
+export const percent = matching(new RegExp(`^${PERCENT}$`), 'must be percent with at most two decimals, such as 1.8')
 
 /**
  * The acquirers' deductions: one value for all acquirers of the merchant, or one value for each acquirer. `none`

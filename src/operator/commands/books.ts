@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
-import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { type JournalLine, journalOf } from '../../books/reconciliation/journal.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
 import { type OpenItem, openItems } from '../../books/reconciliation/open-items.ts'
@@ -73,17 +72,6 @@ export const bookCommands = [
         changes: ({ differenceId }) => (differenceId === null ? [] : [{ difference: differenceId }]),
       })
       return { data: summed('openItems', columns, rows, views), failure }
-    },
-  }),
-
-  read('reconcile fees', 'List settlement lines with excess fees', {
-    title: 'Fees',
-    isLong: true,
-    fields: OF_DAYS,
-    csv: true,
-    async run(typed, context) {
-      const columns = 'mid, day, settlementUtr, utr, orderId, Σgross, Σfee, Σtax, Σallowed, Σexcess'
-      return summed('fees', columns, listExcessFees(context.db, await filterOf(typed, context)))
     },
   }),
 

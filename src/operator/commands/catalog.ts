@@ -7,6 +7,7 @@ import type { Command } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { disputeCommands } from './disputes.ts'
 import { listExceptions, resolveExceptions } from './exceptions.ts'
+import { feeCommands, reconcileFees } from './fees.ts'
 import { findPayments, showPayment } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { layoutCommands, statementLayoutCommands } from './layouts.ts'
@@ -34,7 +35,7 @@ export const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   Webhooks: webhookCommands,
   Settlements: [...settlementCommands, ...layoutCommands],
   'Bank statements': [...statementCommands, ...statementLayoutCommands],
-  Reconciliation: [...reconcileCommands, ...bookCommands],
+  Reconciliation: [...reconcileCommands, ...bookCommands, reconcileFees, ...feeCommands],
   'Month-end': [...closeMonthCommands, ...ledgerCommands],
   'Bank holidays': bankHolidayCommands,
 }

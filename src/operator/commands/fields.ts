@@ -87,13 +87,13 @@ const acquirerAccount = z
     return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
   }, ACCOUNT_RULE)
   .transform((typed) => typed.replace(/:default$/, ''))
-export const ACQUIRER_ACCOUNT = optional({
+export const ACQUIRER_ACCOUNT = {
   ...flag(acquirerAccount, 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS),
   choices: async (db: Queryable) => {
     const accounts = (await createAcquirerAccounts(db).list()).map(({ name }) => name)
     return [...new Set([...ACQUIRER_NAMES, ...accounts])].map((value) => ({ value }))
   },
-})
+}
 export const ACQUIRER_FILTER = optional(flag(text(100), 'ACQUIRER[:ACCOUNT]', 'Acquirer', ACQUIRERS))
 export const ANY_ACCOUNT = optional(flag(identifier, 'NAME', 'Acquirer account', 'default: that of the environment'))
 

@@ -1,3 +1,6 @@
+import { groupBy } from '../../books/ledger/match-deductions.ts'
+import { newestOf } from '../../books/ledger/rate-of.ts'
+import { type MerchantRate, readRates, saveRates } from '../../books/reconciliation/contract-rates.ts'
 import type { DatabaseConfig } from '../../config.ts'
 import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
@@ -5,7 +8,6 @@ import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { checkLogo, LOGO_LIMITS, type Logo, LogoError } from '../../gateway/tenants/logo.ts'
 import { saveLogo } from '../../gateway/tenants/logos.ts'
-import { type MerchantFee, newestFees, saveFees } from '../../gateway/tenants/merchant-fees.ts'
 import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant } from '../../gateway/tenants/schema.ts'
 import {
@@ -17,7 +19,8 @@ import {
 import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { toIndianDigits } from '../../platform/money.ts'
+import { toIndianDigits, toIndianRupees } from '../../platform/money.ts'
+import { toIstDay } from '../../platform/time.ts'
 import { type Context, change, read } from './command.ts'
 import { CommandError, existing, UsageError } from './errors.ts'
 import { flag, type InputOf, list, namesOf } from './field.ts'
@@ -178,7 +181,7 @@ async function saveMore(merchant: Merchant, { returnCall, fee, tax, logo }: More
   const { mid } = merchant
   if (returnCall) await createEndpoints(client).setReturnUrlCallback(mid, returnCall === 'on', now)
   if (logo !== undefined) await saveLogo(client, mid, logo)
-  await saveFees(client, mid, toFees(merchant, fee, tax), now)
+  await saveRates(client, toRates(merchant, { fee, tax }, now))
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   // The audit contains the path of the logo as typed, and its hash, because the file may change later.
   return { data: await show(merchant, client), warnings, created: logo ? { logo: logo.sha256 } : {} }
@@ -192,38 +195,42 @@ export async function requireMerchant(db: Queryable, mid: string | undefined): P
 }
 
 /**
- * Converts `--fee` and `--tax` to fees. Each flag has one value for all acquirers of the merchant, or one value per
+ * Converts `--fee` and `--tax` to rates from today on. Each flag has one value for all acquirers of the merchant, or one value per
  * acquirer.
  */
-function toFees({ acquirer, fallbackAcquirer }: Merchant, fee?: string[], tax?: string[]) {
+function toRates({ mid, acquirer, fallbackAcquirer }: Merchant, { fee, tax }: Pick<More, 'fee' | 'tax'>, now: Date) {
   if (fee === undefined && tax === undefined) return []
   const names = [acquirer, ...(fallbackAcquirer === null ? [] : [fallbackAcquirer])]
   const acquirers = [...new Set(names.map((name) => splitAccountName(name).acquirer))]
-  if (fee?.length === 0 && !tax?.length) return acquirers.map((one) => ({ acquirer: one, fee: null, tax: null }))
-  const fit = [fee, tax].every((given) => given?.length === 1 || given?.length === acquirers.length)
+  const ends = fee?.length === 0 && !tax?.length
+  const fit = ends || [fee, tax].every((given) => given?.length === 1 || given?.length === acquirers.length)
   if (!fit)
     throw new UsageError(
       `give --fee and --tax together, each with one value or one for each of ${acquirers.join(', ')}`,
     )
   const at = (given: string[] | undefined, index: number) => given?.[index] ?? given?.[0] ?? null
-  return acquirers.map((one, index) => ({ acquirer: one, fee: at(fee, index), tax: at(tax, index) }))
+  const rate = { mid, instrument: null, above: 0, since: toIstDay(now), flat: ends ? null : 0 }
+  return acquirers.map((one, index) => ({ ...rate, acquirer: one, percent: at(fee, index), tax: at(tax, index) }))
 }
 
-/** Formats fees for text output, such as `setu 1.80 % and 18.00 % tax since 2026-11-01`. */
-const formatFees = (fees: readonly MerchantFee[]) =>
-  fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
+/** Formats a rate, such as `setu credit card 1.80 % and 18.00 % tax since 2026-11-01`. */
+function formatRate({ acquirer, instrument, above, since, percent, flat, tax }: MerchantRate): string {
+  const name = [acquirer, instrument, above > 0 && `above ${toIndianRupees(above)}`].filter(Boolean).join(' ')
+  return `${name} ${percent} %${flat ? ` plus ${toIndianRupees(flat)}` : ''} and ${tax} % tax since ${since}`
+}
 
 /** Reads the merchant settings that other tables store. */
 const readMore = async (db: Queryable) => ({
   returnCalls: await createEndpoints(db).returnUrlCallbacks(),
-  fees: await newestFees(db),
+  rates: groupBy(await readRates(db, {}), ({ mid }) => mid),
 })
 
 /** Returns the merchant under the field names of the output. */
-function withMore(stored: Merchant, { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>) {
+function withMore(stored: Merchant, { returnCalls, rates }: Awaited<ReturnType<typeof readMore>>) {
   const { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant } = stored
   return {
-    ...{ ...merchant, nextAcquirer, nextAcquirerMerchantId, fees: fees.get(merchant.mid) ?? [] },
+    ...{ ...merchant, nextAcquirer, nextAcquirerMerchantId },
+    fees: newestOf(rates.get(merchant.mid) ?? []).map(formatRate),
     ...{ returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off', warnings: merchantWarnings(merchant) },
   }
 }
@@ -239,7 +246,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   maxAmount: toIndianDigits(merchant.maxAmount),
   // The JSON output has the whole hash.
   logo: merchant.logo?.slice(0, 8) ?? null,
-  fees: formatFees(merchant.fees),
+  fees: merchant.fees.join(', '),
 })
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {

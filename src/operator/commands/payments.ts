@@ -122,7 +122,12 @@ export const paymentCommands = [
     title: 'Import payments',
     isLong: 'in parts',
     note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
-    fields: { file: FILE, layout: optional(layoutOf('payments')), acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
+    fields: {
+      file: FILE,
+      layout: optional(layoutOf('payments')),
+      acquirer: optional(ACQUIRER_ACCOUNT),
+      dryRun: DRY_RUN,
+    },
     async run({ file, layout: layoutName, acquirer }, context) {
       const { db, person } = context
       if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0)

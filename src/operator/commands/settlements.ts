@@ -40,7 +40,7 @@ export const settlementCommands = [
     isLong: true,
     note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
     fields: {
-      ...{ file: FILE, layout: optional(layoutOf('settlements')), acquirer: ACQUIRER_ACCOUNT },
+      ...{ file: FILE, layout: optional(layoutOf('settlements')), acquirer: optional(ACQUIRER_ACCOUNT) },
       rows: optional(flag(ROWS, 'N', 'Expected number of rows', 'otherwise the import fails')),
       total: optional(flag(totalText, 'RUPEES', 'Expected sum of all amounts', 'in rupees; otherwise it fails')),
       dryRun: DRY_RUN,

@@ -47,7 +47,7 @@ export const statementCommands = [
       period: PERIOD,
       opening: balance('Balance before the first day'),
       closing: balance('Balance after the last day'),
-      ...{ acquirer: ACQUIRER_ACCOUNT, dryRun: DRY_RUN },
+      ...{ acquirer: optional(ACQUIRER_ACCOUNT), dryRun: DRY_RUN },
     },
     async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, period }, context) {
       const { change, db, now, person } = context

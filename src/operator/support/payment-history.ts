@@ -2,6 +2,7 @@ import { createBankDays } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
 import type { Dispute } from '../../gateway/disputes/dispute.ts'
 import { listDisputes } from '../../gateway/disputes/store.ts'
+import type { Instrument } from '../../gateway/payments/instrument.ts'
 import { type Intent, orderIdsBegin } from '../../gateway/payments/intent.ts'
 import type { FinalStatus, ReportSource, Status } from '../../gateway/payments/outcome.ts'
 import { listSecondPayments, type SecondPayment } from '../../gateway/payments/pay-page-facts.ts'
@@ -43,7 +44,7 @@ export type PaymentHistory = Pick<
   /** The acquirer's id of the order's payment; null if the order is unpaid or the acquirer has no payment ids. */
   acquirerPaymentId: string | null
   /** The instrument that the customer paid with; null if unknown. */
-  instrument: string | null
+  instrument: Instrument | null
   /** The `tr` in the acquirer's link; null if the service builds the links itself. */
   acquirerReference: string | null
   /** Number of status checks; null if the service builds the links itself. */

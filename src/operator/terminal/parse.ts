@@ -40,7 +40,9 @@ export function parseArguments(command: Command, args: string[]): Arguments {
   const twice = named.find((name, index) => named.indexOf(name) !== index && !flags[name]?.isRepeatable)
   if (twice !== undefined) throw new UsageError(`--${twice} must be given only once`)
   if (positionals.length > (takesFile(command) ? 1 : 0)) throw new UsageError('too many arguments')
-  const { by, json, csv, for: reader, ...own } = values as Values
+  const { json, csv, for: reader, ...own } = values as Record<string, Values[string]>
+  const { by } = command.changes ? own : {}
+  if (command.changes) delete own.by
   const format = named.find((name) => flags[name]?.isFormat)
   if (format !== undefined && (json || csv)) throw new UsageError(`--${format} cannot be combined with --json or --csv`)
   const person = BY.schema.safeParse(by)

@@ -3,7 +3,7 @@
 -- needs another right must add it to this file.
 revoke all on all tables in schema public from upi_console;
 
-grant select on schema_migrations, merchants, partners, partner_merchants, merchant_fees, bank_holiday_changes, bank_holidays,
+grant select on schema_migrations, merchants, partners, partner_merchants, contract_rates, bank_holiday_changes, bank_holidays,
   file_layouts, current_refunds, returned_amounts, settlement_lines, account_lines, ledger, disputed_items, lost_disputes, money_exceptions to upi_console;
 -- The console shows when keys expire, but never the hash of a secret.
 grant select (public_key, mid, pid, label, rights, expires_on, created_at, revoked_at) on access_keys to upi_console;

@@ -1,5 +1,6 @@
 import { beforeAll, describe, it } from 'vitest'
 import type { AcquirerName, Driver, Stage } from './driver.ts'
+import { FEES } from './fees.ts'
 import { INSTRUMENTS } from './instruments.ts'
 import { LINK_FAULTS, LINK_HANGS, LINKS } from './links.ts'
 import { NOTIFICATIONS } from './notifications.ts'
@@ -22,7 +23,7 @@ const TABLES = [
   {
     what: 'with a bank',
     limits: PATIENT_LIMITS,
-    cases: [...LINKS, ...LINK_FAULTS, ...NOTIFICATIONS, ...STATUS_CHECKS, ...INSTRUMENTS, ...REFUNDS],
+    cases: [...LINKS, ...LINK_FAULTS, ...NOTIFICATIONS, ...STATUS_CHECKS, ...INSTRUMENTS, ...FEES, ...REFUNDS],
   },
   { what: 'with a bank that hangs', limits: SHORT_WAIT, cases: LINK_HANGS },
 ]
