@@ -7,7 +7,6 @@ import { TONES } from '../../src/gateway/checkout/page-state.ts'
 import { FAILURE_REASONS } from '../../src/gateway/payments/failure-reasons.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
-import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
 import { WEBHOOKS } from '../../src/gateway/webhooks/events.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -189,11 +188,13 @@ describe('the guides state legal requirements', () => {
   })
 
   it('ops accepts the fees by instrument from the operator manual', () => {
-    const samples = [...chapterText('operator/fees').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
+    const add = COMMANDS.find(({ name }) => name === 'fees add')
+    const samples = [...chapterText('operator/fees').matchAll(/`(--instrument [^`]*--percent [^`]*)`/g)]
     expect(samples.length).toBeGreaterThan(3)
-    for (const [, fee, tax] of samples) {
-      expect(ChangedMerchant.shape.fee.safeParse(fee).success).toBe(true)
-      expect(ChangedMerchant.shape.tax.safeParse(tax).success).toBe(true)
+    for (const [, flags = ''] of samples) {
+      const given = [...flags.matchAll(/--(\S+) (\S+)/g)].map(([, flag, value]) => [flag, value])
+      const named = { mid: 'M1', acquirer: 'setu', from: '2026-04-01' }
+      expect(() => add?.prepare({ ...named, ...Object.fromEntries(given) }), flags).not.toThrow()
     }
   })
 
