@@ -107,17 +107,22 @@ const LINES = plannedQuery<PayoutName & { rows: number; unnamedRows: number }, P
       where ${PAID_OUT} and at >= beginning and at < ending) line
    group by 1, 2`)
 
-/** The payments of these payouts that no settlement line dated up to the payout's day names. */
+const PAID_AT = 'coalesce(paid.paid_at, paid.received_at)'
+
+/**
+ * The payments of these payouts that no settlement line dated up to the payout's day names. Reads the table instead of the
+ * view `ledger`, which Citus cannot plan in this form.
+ */
 const UNLINED = plannedQuery<PayoutName & { count: number }, Periods>(`
   select payout.day, acquirer, count(*) as count
     from unnest(:days::date[], :paidBegins::timestamptz[], :paidEnds::timestamptz[], :ends::timestamptz[])
       as payout (day, beginning, ending, lines_ending)
    cross join lateral (
-     select acquirer
-       from ledger paid
-      where mid = :mid and kind in ('payment', 'second') and at >= beginning and at < ending and recorded_at <= :known
+     select split_part(acquirer, ':', 1) collate "C" as acquirer
+       from payments paid
+      where mid = :mid and ${PAID_AT} >= beginning and ${PAID_AT} < ending and received_at <= :known
         and not exists (select from settlement_lines line
-                         where ${PAID_OUT} and line.item = paid.item and line.at >= paid.at - interval '1 day'
+                         where ${PAID_OUT} and line.item = paid.utr and line.at >= ${PAID_AT} - interval '1 day'
                            and line.at < lines_ending)) paid
    group by 1, 2`)
 
