@@ -692,6 +692,7 @@ describe('a status response from PhonePe', () => {
     ['unknown', { ...paidBy('CREDIT_CARD'), splitInstruments: [paidBy('CREDIT_CARD', { type: 'PG' })] }],
     ['unknown', { ...paidBy('ACCOUNT'), splitInstruments: [paidBy('WALLET'), paidBy('ACCOUNT')] }],
     ['unknown', { splitInstruments: [paidBy('ACCOUNT'), null] }],
+    ['credit card', { ...paidBy('CREDIT_CARD'), splitInstruments: [{ amount: 200_00 }] }],
     ['bank account', { ...paidBy('ACCOUNT'), splitInstruments: 7 }],
     [undefined, { instrument: 7 }],
     [undefined, { instrument: undefined }],

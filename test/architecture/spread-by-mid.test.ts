@@ -35,7 +35,15 @@ const DISTRIBUTE = readFileSync(new URL('../../src/operator/deploy/citus.sql', i
 const WHOLE_ON_EACH_NODE = /whole_on_each_node constant text\[\] := array\[([^\]]*)\]/.exec(DISTRIBUTE)?.[1] ?? ''
 const SMALL_TABLES = [...[...WHOLE_ON_EACH_NODE.matchAll(/\w+/g)].map(([name]) => name), 'pg_extension']
 /** Tables of an import's own connection. */
-const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'payment_names', 'paid_accounts', 'daily_report']
+const TEMPORARY_TABLES = [
+  'incoming',
+  'deductions',
+  'names',
+  'payment_names',
+  'paid_accounts',
+  'instruments',
+  'daily_report',
+]
 /** Statements that neither read nor write rows, or only temporary ones. */
 const NO_ROWS =
   /^\s*(begin|commit|rollback|set|analyze daily_report|lock table|truncate incoming|create temporary table|copy (incoming|daily_report))\b/i

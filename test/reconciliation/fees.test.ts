@@ -74,7 +74,7 @@ async function settle(paidOn: string, day: string, rows: Record<string, Partial<
 it('reconcile fees lists a line two paise above the contract, but no line one paisa above the contract or without a fee', async () => {
   await settle('2026-10-01', '2026-10-05', { BEFORE: stored(10_00, 1_80) })
   expect(await setFees('2026-10-06', '--fee', '1.8', '--tax', '18')).toMatchObject({
-    fees: ['direct 1.80 % and 18.00 % tax since 2026-10-06'],
+    fees: [rateOn('1.80', '2026-10-06', { acquirer: 'direct' })],
   })
   // 1.8 % of 200.00 is 3.60, and 18 % of that is 0.648.
   await settle('2026-10-06', '2026-10-07', {
@@ -232,8 +232,10 @@ it('ops fees adds, replaces, ends and lists the rates of a merchant', async () =
   const ended = { ...rateOn('', '2026-10-16', card), percent: null, flat: null, tax: null }
   expect(await jsonOn('2026-10-01', ...end, '--from', '2026-10-16')).toEqual([...rates, ended])
   expect((await opsOn('2026-10-01', ...end, '--from', '2026-10-17')).code).toBe(1)
+  // The end on 16 October and a rate of the next year are not valid yet.
+  await addRate('--acquirer', 'setu', '--percent', '0.3', '--flat', '0.00', '--above', '0', '--from', '2027-04-01')
   const { fees } = await jsonOn('2026-10-01', 'merchants', 'update', '--mid', mid, '--fee', '1', '--tax', '18')
-  expect(fees).toEqual(['direct 1.00 % and 18.00 % tax since 2026-10-01', expect.stringMatching(/^setu 0\.25 %/)])
+  expect(fees).toEqual([rateOn('1.00', '2026-10-01', { acquirer: 'direct' }), ...rates])
   const acme = ['--acquirer', 'setu:acme', '--above', '100', '--percent', '1', '--flat', '1.50', '--from', '2026-04-01']
   await addRate(...acme)
   expect((await opsOn('2026-10-01', 'merchants', 'list')).stdout).toContain(
@@ -283,7 +285,38 @@ it('reconcile fees --by account assigns the fee that a refund returns to the day
     { item: 'remains by payment day', fee: '14.00', tax: '1.72', total: '15.72' },
     { item: 'remains by settlement day', fee: '6.00', tax: '0.28', total: '6.28' },
   ])
-  expect(
-    (await opsOn('2026-11-02', ...list, '--account', 'phonepe', '--invoice', '1', '--invoice-tax', '1')).stderr,
-  ).toContain('phonepe charged nothing on these days: list the accounts with --by account')
+})
+
+it('reconcile fees --by account includes a line that is dated before the month of its payment in both months', async () => {
+  const account = `setu:${mid}`
+  await pay('LATE', '2026-11-01', { account })
+  await importRows(db, [{ mid, utr: 'LATE', day: '2026-10-31', ...stored(4_00, 72) }], at('2026-11-02'), account)
+  const invoice = ['--account', account, '--invoice', '4', '--invoice-tax', '0.72']
+  const { comparison } = await jsonOn('2026-12-02', 'reconcile', 'fees', '--month', '2026-11', ...invoice)
+  expect(comparison.map(({ item, total }: Record<string, string>) => `${item} ${total}`)).toEqual([
+    ...['settlement lines 0.00', 'resolved as a charge 0.00', 'of payments on other days 0.00'],
+    ...['settled on other days 4.72', 'charged for payments 4.72', 'invoice 4.72'],
+    ...['remains by payment day 0.00', 'remains by settlement day 4.72'],
+  ])
+  const october = await opsOn('2026-12-02', 'reconcile', 'fees', '--month', '2026-10', ...invoice)
+  expect(october.stdout).toContain('The invoice equals the charges by the day of the settlement.')
+})
+
+it('reconcile fees judges no line that pays a returned refund, and assigns its fee to its own day', async () => {
+  const account = `setu:${mid}`
+  await addRate('--acquirer', 'setu', '--percent', '2', '--from', '2026-04-01')
+  await pay('P1', '2026-09-30', { account })
+  const of = { mid, paymentUtr: 'P1' }
+  const rows = [
+    { mid, utr: 'P1', day: '2026-10-01', ...stored(4_00, 72) },
+    { ...of, utr: 'E1', day: '2026-10-08', event: 'REFUND', amount: -195_28, fee: -4_00, tax: -72 },
+    { ...of, utr: 'E2', day: '2026-10-20', event: 'REFUND_REVERSAL', ...stored(9_00, 72) },
+  ]
+  await importRows(db, rows, at('2026-10-20'), account)
+  expect(await excessOn('2026-11-02')).toEqual([])
+  const charges = await jsonOn('2026-11-02', 'reconcile', 'fees', '--month', '2026-10', '--by', 'account')
+  expect(charges.find((one: { account: string }) => one.account === account)).toMatchObject({
+    fee: '9.00',
+    otherFee: '4.00',
+  })
 })

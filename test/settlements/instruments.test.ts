@@ -1,5 +1,7 @@
+import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/platform/db/pool.ts'
+import { importSettlements } from '../../src/books/settlements/import.ts'
+import { type Database, inTransaction, type Queryable } from '../../src/platform/db/pool.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
@@ -22,8 +24,8 @@ const pay = async (of = mid, utr = newUtr()) => {
 }
 
 const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date,payment_utr,instrument'
-const lineOf = (utr: string, instrument: string, { own = utr, amount = '10' } = {}) =>
-  [mid, amount, own, 'BRN1', 'SUCCESS', '2026-11-02 10:00:00', utr, instrument].join()
+const lineOf = (utr: string, instrument: string, { own = utr, amount = '10', status = 'SUCCESS' } = {}) =>
+  [mid, amount, own, 'BRN1', status, '2026-11-02 10:00:00', utr, instrument].join()
 /** Imports lines as the console does. Returns the number of the import. */
 async function imported(...lines: string[]): Promise<string> {
   const command = ['settlements', 'import', '-', '--json']
@@ -66,6 +68,37 @@ describe('the column instrument of a settlement file', () => {
       ...deducted.map((word, index) => lineOf(utr, word, { own: `${utr}D${index}`, amount: '-1' })),
     )
     expect(await instrumentOf(utr)).toBe(instrument)
+  })
+
+  it('is not read from a line that failed or is pending', async () => {
+    const utrs = await Promise.all(['FAILED', 'PENDING'].map(() => pay()))
+    await imported(...['FAILED', 'PENDING'].map((status, index) => lineOf(utrs[index] as string, 'wallet', { status })))
+    for (const utr of utrs) expect(await instrumentOf(utr)).toBeNull()
+  })
+
+  it('locks the payments of its lines only at the end of the import', async () => {
+    const utr = await pay()
+    const [first = '', ...batch] = [
+      lineOf(utr, 'wallet'),
+      ...Array.from({ length: 10_000 }, (_, at) => lineOf(`Z${at}`, '')),
+    ]
+    const csv = new PassThrough()
+    csv.write([HEADER, first, ...batch, ''].join('\n'))
+    let learned: Promise<unknown> | undefined
+    const learn = (client: Queryable) =>
+      client.query('update payments set learned_at = now() where mid = $1 and utr = $2', [mid, utr])
+    const onProgress = () => {
+      learned ??= inTransaction(db, async (client) => {
+        await client.query(`set local lock_timeout = '2s'`)
+        return (await learn(client)).rowCount
+      })
+        .catch(String)
+        .finally(() => csv.end())
+    }
+    const importing = { now: new Date('2026-11-03T10:00:00Z'), person: 'test', file: 'payouts.csv', onProgress }
+    await inTransaction(db, (client) => importSettlements(client, csv, importing))
+    expect(await learned).toBe(1)
+    expect(await instrumentOf(utr)).toBe('wallet')
   })
 
   it('is read from the column of a layout', async () => {

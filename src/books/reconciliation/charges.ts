@@ -7,32 +7,33 @@ import { readMids, readSnapshot } from './snapshot.ts'
 /**
  * What an acquirer account charged all merchants, by the days of its settlement lines. `other` is the part of fee and tax
  * whose payment was on other days, `later` what lines of other days charged for payments on these days, and `resolved`
- * the discrepancies of these days that an operator resolved as a charge.
+ * the discrepancies of these days that an operator resolved as a charge. The journal posts the same to
+ * `<account> charges`, but a change after a close in the next open month.
  */
 export type AccountCharges = { account: string; lines: number } & Record<
   'gross' | 'fee' | 'tax' | 'otherFee' | 'otherTax' | 'laterFee' | 'laterTax' | 'resolved',
   Paise
 >
 
-/** Returns the charges of each acquirer account, the sums of `<account> charges` in the journal of these days. */
+/** Returns the charges of each acquirer account. */
 export const listCharges = (db: Database, { now, ...days }: Days & { now: Date }): Promise<AccountCharges[]> =>
   readSnapshot(db, now, async ({ client, known }) =>
     CHARGES(client, { ...days, ...boundsOf(days), mids: await readMids(client, {}), known }),
   )
 
 /**
- * A deduction belongs to its own day, because the acquirer returns its fee when it deducts the refund. Reads all lines since
- * the first day, because a payment may be settled at any later time.
+ * A line of a refund or a dispute belongs to its own day, because its fee is returned or charged again on that day. A
+ * payment may be settled at any later time, and before its own day if its report was late.
  */
 const CHARGES = query<AccountCharges, Days & { mids: readonly string[]; known: Date; begin: Date; end: Date }>(`
   with line as (
     select l.mid, l.clearing_account as account, l.gross_paise as gross, coalesce(l.fee_paise, 0) as fee, coalesce(l.tax_paise, 0) as tax,
-           l.at < :end as is_settled,
-           case when l.is_deduction or p.utr is null then l.day
+           l.at >= :begin and l.at < :end as is_settled,
+           case when l.is_deduction or l.event <> 'payment' or p.utr is null then l.day
                 else (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date end as paid_on
       from settlement_lines l
       left join payments p on p.mid = l.mid and p.utr = l.item
-     where l.mid = any (:mids) and l.status = 'SUCCESS' and l.at >= :begin
+     where l.mid = any (:mids) and l.status = 'SUCCESS' and l.at >= :begin::timestamptz - interval '31 days'
        and (l.recorded_at <= :known) is true and l.replaced_at > :known
   ), one as (
     select *, paid_on between :from::date and :to::date as is_paid, 0 as resolved from line

@@ -17,10 +17,13 @@ const SAVE = query<object, { rates: string }>(`
       on conflict (mid, acquirer, instrument, above_paise, since)
       do update set percent = excluded.percent, flat_paise = excluded.flat_paise, tax_percent = excluded.tax_percent`)
 
-/** Returns the rates of these merchants by merchant, acquirer, instrument and amount, the oldest first. */
-export const readRates = query<MerchantRate, { mid?: string | undefined }>(`
+/**
+ * Returns the rates of one or all merchants that begin on the day `until` or before, by merchant, acquirer, instrument and
+ * amount, the oldest first.
+ */
+export const readRates = query<MerchantRate, { mid?: string | undefined; until?: string }>(`
   select mid, acquirer, nullif(instrument, '') as instrument, above_paise as above, since, percent::text, flat_paise as flat,
          tax_percent::text as tax
     from contract_rates
-   where :mid::text is null or mid = :mid
+   where (:mid::text is null or mid = :mid) and since <= coalesce(:until::date, 'infinity')
    order by mid, acquirer, instrument, above_paise, since`)

@@ -51,8 +51,7 @@ export function judgeFees(
       if (found.some(({ listed }) => listed > 0)) yield* await EXCESS_FEES(client, of)
     }
   })
-  const sorted = () => [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
-  return { rows, sums: sorted }
+  return { rows, sums: () => [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum) }
 }
 
 function add(sums: Map<string, FeeSum>, sum: FeeSum): void {
@@ -78,10 +77,10 @@ const JUDGED = `
            coalesce((coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date, l.day) as paid_on
       from settlement_lines l
       left join payments p on p.mid = :mid and p.utr = l.item
-     where l.mid = :mid and l.status = 'SUCCESS' and not l.is_deduction and l.at >= :begin and l.at < :end
-       and (l.recorded_at <= :known) is true and l.replaced_at > :known
+     where l.mid = :mid and l.status = 'SUCCESS' and not l.is_deduction and (l.event is null or l.event = 'payment')
+       and l.at >= :begin and l.at < :end and (l.recorded_at <= :known) is true and l.replaced_at > :known
   ), allowed as (
-    select line.*, round(amount * r.percent * 0.01 + r.flat)::bigint as allowed_fee, r.tax as percent_of_fee
+    select line.*, allowed_fee, round(allowed_fee * r.tax * 0.01)::bigint as allowed_tax
       from line
       left join json_to_recordset(:bands)
              as r (account text, instrument text, above bigint, "upTo" bigint, since date, until date, percent numeric, flat bigint, tax numeric)
@@ -89,12 +88,11 @@ const JUDGED = `
        and coalesce(r.instrument, '') = coalesce(line.instrument, '')
        and line.amount > r.above and (line.amount > r."upTo") is not true
        and line.paid_on >= r.since and (line.paid_on >= r.until) is not true
-  ), taxed as (
-    select *, round(allowed_fee * percent_of_fee * 0.01)::bigint as allowed_tax from allowed
+     cross join lateral (select round(line.amount * r.percent * 0.01 + r.flat)::bigint as allowed_fee) fee
   ), judged as (
     select *, greatest(fee - allowed_fee, 0) + greatest(tax - allowed_tax, 0) as excess,
            coalesce(fee - allowed_fee > 1 or tax - allowed_tax > 1, false) as is_listed
-      from taxed
+      from allowed
   )`
 
 const EXCESS_FEES = query<ExcessFee, Params>(`${JUDGED}

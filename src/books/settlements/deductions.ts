@@ -22,24 +22,20 @@ export async function prepareDeductions(client: Queryable): Promise<void> {
 }
 
 /**
- * Moves deductions from `incoming` to `deductions`. Returns the number of deductions, the sum of all rows in the batch in
- * paise, exact up to 2^53, and the number of rows with an instrument.
+ * Moves deductions from `incoming` to `deductions`. Returns the number of deductions, and the sum of all rows in the batch
+ * in paise, exact up to 2^53.
  */
-export async function setDeductionsAside(client: Queryable): Promise<Aside> {
-  const { rows } = await client.query<Aside>(
+export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: Paise }> {
+  const { rows } = await client.query<{ deductions: number; amount: Paise }>(
     `with moved as (
        delete from incoming where ${IS_DEDUCTION} returning *
      ), stored as (
        insert into deductions select * from moved
      )
-     select (select count(*) from moved) as deductions, sum(amount_paise)::float8 as amount,
-            count(instrument) as instruments
-       from incoming`,
+     select (select count(*) from moved) as deductions, sum(amount_paise)::float8 as amount from incoming`,
   )
-  return rows[0] as Aside
+  return rows[0] as { deductions: number; amount: Paise }
 }
-
-type Aside = { deductions: number; amount: Paise; instruments: number }
 
 /**
  * Assigns its own UTR to each deduction that repeats its payment's UTR. A row that an earlier import stored gets the

@@ -81,6 +81,7 @@ export async function importSettlements(
   const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
   const { format, notes } = settlementFile(layout)
   await storeBatches(hashedCsv, format, store, (text) => onWarning?.(`${text}; ${TRAILER}`))
+  await client.query(ADD_INSTRUMENTS)
   if (running.unnamed.length > 0) onWarning?.(unnamedText(running.unnamed))
   for (const note of notes()) onNote?.(note)
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
@@ -124,7 +125,9 @@ async function prepare(client: Queryable): Promise<void> {
       -- The payment_utr in the file, before the stored UTR of a known payment replaced it.
       given_payment_utr text collate "C"
     ) on commit drop`)
-  await client.query('create temporary table paid_accounts (line bigint primary key, account text) on commit drop')
+  await client.query(`
+    create temporary table paid_accounts (line bigint primary key, account text) on commit drop;
+    create temporary table instruments (mid text, utr text collate "C", instrument text) on commit drop`)
   await prepareDeductions(client)
   await preparePaymentNames(client)
 }
@@ -140,25 +143,28 @@ async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running)
   await pipeline([batch.rows], client.query(copyFrom(COPY)))
   const { errors, unnamed } = await namePayments(client)
   running.unnamed.push(...unnamed)
-  const { deductions, amount, instruments } = await setDeductionsAside(client)
-  if (instruments > 0) await client.query(ADD_INSTRUMENTS)
+  const { deductions, amount } = await setDeductionsAside(client)
+  await client.query(NAMED_INSTRUMENTS)
   running.deductions += deductions
   running.counts.amount += amount
   if (!Number.isSafeInteger(running.counts.amount)) throw new CsvFileError([{ line: 1, text: TOO_MUCH }], 1)
   return [...errors, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
 }
 
+const NAMED_INSTRUMENTS = `
+  insert into instruments
+  select mid, upper(coalesce(payment_utr, utr)), instrument from incoming where instrument is not null and status = 'SUCCESS'`
+
 /**
- * Adds the instruments in `incoming` to the payments of their rows. A payment keeps its instrument, and rows that contradict
- * each other add none.
+ * Adds the instruments of all rows to their payments, last, because the update locks the payments. A payment keeps its
+ * instrument, and rows that contradict each other add none.
  */
 const ADD_INSTRUMENTS = `
   update payments p
      set instrument = i.instrument
-    from (select mid, upper(coalesce(payment_utr, utr)) as utr, min(instrument) as instrument
-            from incoming
-           where instrument is not null
-           group by 1, 2
+    from (select mid, utr, min(instrument) as instrument
+            from instruments
+           group by mid, utr
           having min(instrument) = max(instrument)) i
    where p.mid = i.mid and p.utr = i.utr and p.instrument is null`
 

@@ -1,19 +1,19 @@
 import * as z from 'zod'
 import { hasSameName, newestOf, rateOf } from '../../books/ledger/rate-of.ts'
 import { type AccountCharges, listCharges } from '../../books/reconciliation/charges.ts'
-import { type MerchantRate, readRates, saveRates } from '../../books/reconciliation/contract-rates.ts'
+import { readRates, saveRates } from '../../books/reconciliation/contract-rates.ts'
 import { type FeeSum, judgeFees } from '../../books/reconciliation/fees.ts'
 import { INSTRUMENTS } from '../../gateway/payments/instrument.ts'
 import { percent } from '../../gateway/tenants/schema.ts'
 import { errorText } from '../../platform/fields.ts'
-import { lenientRefund, type Paise, totalText } from '../../platform/money.ts'
+import { bankAmount, type Paise, totalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { change, read } from './command.ts'
 import { CommandError } from './errors.ts'
 import { flag, offering, oneOf, optional } from './field.ts'
 import { ACQUIRER_ACCOUNT, bothDaysOf, DAY, MID, ORDER_ID, REPORTED_PERIOD } from './fields.ts'
 import { findOrder } from './find-payments.ts'
-import { requireMerchant } from './merchants.ts'
+import { rateTable, requireMerchant } from './merchants.ts'
 import { document, summed, table } from './result.ts'
 
 const TYPED = INSTRUMENTS.map((one) => one.replace(' ', '-'))
@@ -27,7 +27,7 @@ const NAMED = {
   mid: MID,
   acquirer: ACQUIRER_ACCOUNT,
   instrument: flag(instrument, 'INSTRUMENT', 'Instrument', `${TYPED.join(', ')}; default: any`),
-  above: flag(lenientRefund.default(0), 'RUPEES', 'For payments above', 'in rupees; default: for all payments'),
+  above: flag(bankAmount.default(0), 'RUPEES', 'For payments above', 'in rupees; default: for all payments'),
 }
 const SINCE_DAY = { ...DAY, label: 'First day', example: '2026-04-01' }
 
@@ -37,7 +37,7 @@ export const feeCommands = [
     fields: {
       ...NAMED,
       percent: flag(percent, 'PERCENT', 'Percent of the payment', 'such as 1.95'),
-      flat: flag(lenientRefund.default(0), 'RUPEES', 'Amount for each payment', 'in rupees; default: 0.00'),
+      flat: flag(bankAmount.default(0), 'RUPEES', 'Amount for each payment', 'in rupees; default: 0.00'),
       tax: flag(percent.default('18'), 'PERCENT', 'Tax in percent of the fee', 'default: 18'),
       from: SINCE_DAY,
     },
@@ -71,9 +71,6 @@ export const feeCommands = [
     },
   }),
 ]
-
-const rateTable = (rates: readonly MerchantRate[], empty = 'No rates.') =>
-  table('mid, acquirer, instrument, ₹above, since, percent, ₹flat, tax', rates, empty)
 
 const BY = z.literal('account', errorText('must be account'))
 
@@ -114,10 +111,8 @@ const CHARGES = 'account, lines, ₹gross, ₹fee, ₹tax, ₹otherFee, ₹other
 
 /** Compares the charges of an acquirer account with the fee and tax of its invoice. */
 function compareInvoice(name: string, invoice: readonly [Paise, Paise], charges: readonly AccountCharges[]) {
-  const found = charges.find(({ account }) => account === name)
-  if (found === undefined)
-    throw new CommandError(`${name} charged nothing on these days: list the accounts with --by account`)
-  const { fee, tax, otherFee, otherTax, laterFee, laterTax, resolved } = found
+  const found: Partial<AccountCharges> = charges.find(({ account }) => account === name) ?? {}
+  const { fee = 0, tax = 0, otherFee = 0, otherTax = 0, laterFee = 0, laterTax = 0, resolved = 0 } = found
   const settled = [fee + resolved, tax] as const
   const paid = [settled[0] - otherFee + laterFee, tax - otherTax + laterTax] as const
   const less = (of: readonly [Paise, Paise]) => [invoice[0] - of[0], invoice[1] - of[1]] as const

@@ -58,8 +58,8 @@ const SETTINGS = {
 
 export const listMerchants = read('merchants list', 'List merchants, their settings and warnings', {
   title: 'Merchants',
-  async run(_, { db }) {
-    const more = await readMore(db)
+  async run(_, { db, now }) {
+    const more = await readMore(db, now)
     const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
     const columns =
       'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxExpiryMinutes, maxAmount, fees, returnCall, logo, colour, website, support, createdAt, disabledAt, warnings'
@@ -119,7 +119,8 @@ export const merchantCommands = [
   ...(['disable', 'enable'] as const).map((verb) =>
     change(`merchants ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} accepting payments for a merchant`, {
       fields: { mid: MID },
-      run: async ({ mid }, { client, now }) => show(known(mid, await createMerchants(client)[verb](mid, now)), client),
+      run: async ({ mid }, { client, now }) =>
+        show(known(mid, await createMerchants(client)[verb](mid, now)), { client, now }),
     }),
   ),
 ]
@@ -184,7 +185,7 @@ async function saveMore(merchant: Merchant, { returnCall, fee, tax, logo }: More
   await saveRates(client, toRates(merchant, { fee, tax }, now))
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   // The audit contains the path of the logo as typed, and its hash, because the file may change later.
-  return { data: await show(merchant, client), warnings, created: logo ? { logo: logo.sha256 } : {} }
+  return { data: await show(merchant, { client, now }), warnings, created: logo ? { logo: logo.sha256 } : {} }
 }
 
 const known = (mid: string, merchant: Merchant | undefined) => existing(merchant, `mid ${mid}`, 'merchants list')
@@ -213,6 +214,9 @@ function toRates({ mid, acquirer, fallbackAcquirer }: Merchant, { fee, tax }: Pi
   return acquirers.map((one, index) => ({ ...rate, acquirer: one, percent: at(fee, index), tax: at(tax, index) }))
 }
 
+export const rateTable = (rates: readonly MerchantRate[], empty = 'No rates.') =>
+  table('mid, acquirer, instrument, ₹above, since, percent, ₹flat, tax', rates, empty)
+
 /** Formats a rate, such as `setu credit card 1.80 % and 18.00 % tax since 2026-11-01`. */
 function formatRate({ acquirer, instrument, above, since, percent, flat, tax }: MerchantRate): string {
   const name = [acquirer, instrument, above > 0 && `above ${toIndianRupees(above)}`].filter(Boolean).join(' ')
@@ -220,9 +224,9 @@ function formatRate({ acquirer, instrument, above, since, percent, flat, tax }: 
 }
 
 /** Reads the merchant settings that other tables store. */
-const readMore = async (db: Queryable) => ({
+const readMore = async (db: Queryable, now: Date) => ({
   returnCalls: await createEndpoints(db).returnUrlCallbacks(),
-  rates: groupBy(await readRates(db, {}), ({ mid }) => mid),
+  rates: groupBy(await readRates(db, { until: toIstDay(now) }), ({ mid }) => mid),
 })
 
 /** Returns the merchant under the field names of the output. */
@@ -230,13 +234,13 @@ function withMore(stored: Merchant, { returnCalls, rates }: Awaited<ReturnType<t
   const { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant } = stored
   return {
     ...{ ...merchant, nextAcquirer, nextAcquirerMerchantId },
-    fees: newestOf(rates.get(merchant.mid) ?? []).map(formatRate),
+    fees: rateTable(newestOf(rates.get(merchant.mid) ?? [])),
     ...{ returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off', warnings: merchantWarnings(merchant) },
   }
 }
 
-async function show(merchant: Merchant, db: Queryable) {
-  const shown = withMore(merchant, await readMore(db))
+async function show(merchant: Merchant, { client, now }: Changing) {
+  const shown = withMore(merchant, await readMore(client, now))
   const { warnings: _, ...fields } = cellsOf(shown)
   return document(shown, record(fields))
 }
@@ -246,7 +250,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   maxAmount: toIndianDigits(merchant.maxAmount),
   // The JSON output has the whole hash.
   logo: merchant.logo?.slice(0, 8) ?? null,
-  fees: merchant.fees.join(', '),
+  fees: Array.from(merchant.fees.rows as MerchantRate[], formatRate).join(', '),
 })
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {

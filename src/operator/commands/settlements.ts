@@ -38,7 +38,7 @@ export const settlementCommands = [
   changeInSteps('settlements import', 'Import a settlement file', {
     title: 'Import settlements',
     isLong: true,
-    note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
+    note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id, event, instrument.',
     fields: {
       ...{ file: FILE, layout: optional(layoutOf('settlements')), acquirer: optional(ACQUIRER_ACCOUNT) },
       rows: optional(flag(ROWS, 'N', 'Expected number of rows', 'otherwise the import fails')),

@@ -97,7 +97,7 @@ export const utrOf = (reported: readonly Rails[]) =>
 
 /** A credit card is also a card on another rail, and a payment with several instruments has no single price. */
 export function instrumentOf({ splitInstruments: [part, ...others] = [], ...attempt }: Rails) {
-  const { rail, instrument } = part ?? attempt
+  const { rail, instrument } = part?.instrument === undefined ? attempt : part
   const { type } = Object(instrument) as { type?: unknown }
   const isUnknown = others.length > 0 || (type === 'CREDIT_CARD' && rail?.type !== 'UPI')
   return isUnknown ? 'unknown' : readInstrument(INSTRUMENT_TYPES, type)
