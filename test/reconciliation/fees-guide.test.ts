@@ -65,7 +65,7 @@ beforeAll(async () => {
 })
 
 it('the commands of the chapter print what the guide shows', async () => {
-  const blocks = [...guide.matchAll(/```console\n\$ ops (.*)\n([^`]*)```/g)]
+  const blocks = [...guide.matchAll(/```sh\nops (.*)\n```\n\n```text\n([^`]*)```/g)]
   expect(blocks).toHaveLength(3)
   for (const [, command = '', shown] of blocks) {
     const { stdout } = await opsOn('2026-11-05', ...command.split(' '))
