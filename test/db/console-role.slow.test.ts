@@ -252,7 +252,7 @@ const WITHOUT_RIGHT: Attempt[] = [
   ['enables an endpoint', () => 'update webhook_endpoints set disabled_at = null, disabled_reason = null'],
   ['changes the content of an event', () => `update webhook_deliveries set txn_status = 'SUCCESS'`],
   ['changes the secrets of an acquirer account', () => `update acquirer_accounts set secrets = ''`],
-  ['changes a fee rate', () => 'update contract_rates set fee_percent = 0'],
+  ['changes a fee rate', () => 'update contract_rates set percent = 0'],
   ['adds a file layout', () => `insert into file_layouts (name) values ('loot')`],
   ['adds a bank holiday', () => `insert into bank_holiday_changes (day) values ('2026-10-02')`],
   ['creates an operator’s key', () => `insert into operator_keys (public_key) values ('LOOT')`],
