@@ -415,6 +415,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     const { order_id, entity: _, order_amount: __, order_currency, payment_completion_time: ___, ...rest } = reported
     // Older samples contain a number that a double cannot represent, newer ones text.
     const id = Number(payment.id.at(-1)) % 2 ? cf_payment_id : number(cf_payment_id)
+    const { error_subcode_raw: ____, ...reason } = error_details ?? {}
     return {
       data: {
         order: { order_id, order_amount: number(rupees(order.amount)), order_currency, order_tags: null },
@@ -425,7 +426,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
           customer_email: null,
           customer_phone: order.sent.customer_details.customer_phone,
         },
-        error_details,
+        error_details: error_details && reason,
         payment_gateway_details,
         payment_offers: null,
       },
