@@ -8,7 +8,7 @@ import { type Json, type Path, pathsIn } from '../support/json-changes.ts'
  * A field of a request or a response. `values` are those of an enum; an open field may have any content. The name of a
  * field in an array has no index.
  */
-type Field = { isRequired: boolean; values?: string[]; isOpen?: boolean }
+type Field = { isRequired: boolean; type?: string; values?: string[]; isOpen?: boolean }
 export type Fields = ReadonlyMap<string, Field>
 
 export const nameOf = (path: Path) => path.filter((step) => !/^\d+$/.test(String(step))).join('.')
@@ -63,6 +63,7 @@ export function readTypes(folder: string): (type: string) => Fields {
           for (const { expression } of clause.types) add(declared.get(expression.getText()), at, isSure)
         for (const member of node.members) addMember(member, at, isSure)
       } else if (field && /^(any|object)$|^\{/.test(node.getText())) field.isOpen = true
+      else if (field) field.type = node.getText()
     }
 
     function addMember(member: ts.Node, at: string, isSure: boolean): void {
@@ -86,9 +87,10 @@ export function departures(fields: Fields, body: Json): string[] {
     isRequired && !names.has(name) && isThere(parentOf(name)) ? [name] : [],
   )
   const unknown = paths.flatMap((path) => {
-    const { values } = fields.get(nameOf(path)) ?? {}
+    const { type, values } = fields.get(nameOf(path)) ?? {}
     const value = valueAt(body, path)
-    return values && typeof value === 'string' && !values.includes(value) ? [nameOf(path)] : []
+    const isOther = type !== undefined && value !== null && typeof value !== type
+    return isOther || (values && typeof value === 'string' && !values.includes(value)) ? [nameOf(path)] : []
   })
   return [...new Set([...added.filter((name) => !added.includes(parentOf(name))), ...missing, ...unknown])]
 }

@@ -152,7 +152,13 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       const found = disputes.get(orderId)
       if (!found) return reject(404, 'dispute_not_found', 'Dispute does not exist')
       const { dispute, ...parts } = disputeOf(found)
-      return responded(200, { ...dispute, ...parts, preferred_evidence: [], dispute_evidence: [] })
+      return responded(200, {
+        ...dispute,
+        dispute_id: number(found.id),
+        ...parts,
+        preferred_evidence: [],
+        dispute_evidence: [],
+      })
     }
     const order = orders.get(orderId)
     if (!order) return reject(404, 'order_not_found', 'Order Reference Id does not exist')
