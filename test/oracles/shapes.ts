@@ -95,13 +95,14 @@ export function departures(fields: Fields, body: Json): string[] {
   return [...new Set([...added.filter((name) => !added.includes(parentOf(name))), ...missing, ...unknown])]
 }
 
+export const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
 export const valueAt = (body: Json, path: Path): Json | undefined =>
   path.reduce<Json | undefined>((at, step) => (at as { [name: string]: Json } | undefined)?.[step], body)
 
 /** Names of the smallest parts in which two values differ. */
 export function differences(one: unknown, other: unknown, at = ''): string[] {
   if (isDeepStrictEqual(one, other)) return []
-  const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
   if (!isObject(one) || !isObject(other)) return [at]
   const names = new Set([...Object.keys(one), ...Object.keys(other)])
   return [...names].flatMap((name) =>
