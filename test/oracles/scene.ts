@@ -31,8 +31,8 @@ type Bank = {
   goAway: () => Promise<void>
 }
 
-/** The fields of the body and of a successful response of a call, by the acquirer. */
-export type Shape = { sent?: Fields; returned?: Fields }
+/** Method and path, and the fields of the body and of a successful response of a call, by the acquirer. */
+export type Shape = { line?: string; sent?: Fields; returned?: Fields }
 
 /** A connector, the fake of its acquirer, and what the acquirer publishes about its calls. */
 export type Scene<Started extends Bank = Bank> = {

@@ -17,30 +17,30 @@ const REFUND =
   'reason.npciErrDesc referenceId remarks status=pending/initiated/success/failed type'
 
 /** Setu publishes no client, but an OpenAPI document: these are its methods, paths, fields and enums. */
-export const setu: Scene<FakeSetu> & { lines: Record<string, string> } = {
-  lines: {
-    createDqr: 'POST /api/v1/merchants/dqr',
-    expireDqr: 'PUT /api/v1/merchants/dqr/{id}/expire',
-    last: 'GET /api/v1/merchants/payments/product-instances/{id}/last',
-    refund: 'POST /api/v1/merchants/refunds',
-    refundsOfPayment: 'GET /api/v1/merchants/refunds/{paymentTxnId}/payment',
-  },
+export const setu: Scene<FakeSetu> = {
   start: () => startFakeSetu({ ...CREDENTIALS, notificationSecret: SETU_SECRETS[0], now: () => new Date() }),
   connector: (bank, http) => acquirer.client?.({ setu: setuSettings(bank) }, http, () => performance.now()) as never,
   shapes: {
     createDqr: {
+      line: 'POST /api/v1/merchants/dqr',
       sent: fieldsIn('amount expiryDate merchantVpa! metadata minAmount referenceId transactionNote'),
       returned: fieldsIn(QR),
     },
-    expireDqr: { returned: fieldsIn(`${QR} closedAt ${REASON}`) },
+    expireDqr: { line: 'PUT /api/v1/merchants/dqr/{id}/expire', returned: fieldsIn(`${QR} closedAt ${REASON}`) },
     last: {
+      line: 'GET /api/v1/merchants/payments/product-instances/{id}/last',
       returned: fieldsIn(
         'amount! bin createdAt currency customerAccountType=SAVINGS/CURRENT/CREDIT customerVpa! id merchantId ' +
           `merchantVpa! metadata productInstanceId! refId referenceId rrn status=initiated/pending/success/failed txnId txnNote txnTs ${REASON}`,
       ),
     },
-    refund: { sent: fieldsIn('amount! crn paymentId! referenceId remarks type'), returned: fieldsIn(REFUND) },
+    refund: {
+      line: 'POST /api/v1/merchants/refunds',
+      sent: fieldsIn('amount! crn paymentId! referenceId remarks type'),
+      returned: fieldsIn(REFUND),
+    },
     refundsOfPayment: {
+      line: 'GET /api/v1/merchants/refunds/{paymentTxnId}/payment',
       returned: fieldsIn(`paymentTxnId refunds! refunds.requestId refunds.${REFUND.replaceAll(' ', ' refunds.')}`),
     },
   },
