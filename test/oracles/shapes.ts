@@ -105,10 +105,8 @@ export function differences(one: unknown, other: unknown, at = ''): string[] {
   if (isDeepStrictEqual(one, other)) return []
   if (!isObject(one) || !isObject(other)) return [at]
   const names = new Set([...Object.keys(one), ...Object.keys(other)])
+  const fieldOf = (object: object, name: string) => (object as Record<string, unknown>)[name]
   return [...names].flatMap((name) =>
-    differences(
-      ...([one, other].map((object) => (object as Record<string, unknown>)[name]) as [unknown, unknown]),
-      at === '' ? name : `${at}.${name}`,
-    ),
+    differences(fieldOf(one, name), fieldOf(other, name), at === '' ? name : `${at}.${name}`),
   )
 }
