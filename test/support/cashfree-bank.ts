@@ -152,7 +152,13 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       const found = disputes.get(orderId)
       if (!found) return reject(404, 'dispute_not_found', 'Dispute does not exist')
       const { dispute, ...parts } = disputeOf(found)
-      return responded(200, { ...dispute, ...parts, preferred_evidence: [], dispute_evidence: [] })
+      return responded(200, {
+        ...dispute,
+        dispute_id: number(found.id),
+        ...parts,
+        preferred_evidence: [],
+        dispute_evidence: [],
+      })
     }
     const order = orders.get(orderId)
     if (!order) return reject(404, 'order_not_found', 'Order Reference Id does not exist')
@@ -415,6 +421,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     const { order_id, entity: _, order_amount: __, order_currency, payment_completion_time: ___, ...rest } = reported
     // Older samples contain a number that a double cannot represent, newer ones text.
     const id = Number(payment.id.at(-1)) % 2 ? cf_payment_id : number(cf_payment_id)
+    const { error_subcode_raw: ____, ...reason } = error_details ?? {}
     return {
       data: {
         order: { order_id, order_amount: number(rupees(order.amount)), order_currency, order_tags: null },
@@ -425,7 +432,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
           customer_email: null,
           customer_phone: order.sent.customer_details.customer_phone,
         },
-        error_details,
+        error_details: error_details && reason,
         payment_gateway_details,
         payment_offers: null,
       },

@@ -64,7 +64,7 @@ const PAYEE = 'DEMOMERCHANTONLINE@ybl'
 const ROUTES: [PhonepeCall, string, RegExp][] = [
   ['logIn', 'POST', /^\/v1\/oauth\/token$/],
   ['createOrder', 'POST', /^\/pg\/payments\/v2\/pay$/],
-  ['order', 'GET', /^\/pg\/payments\/v2\/order\/([^/]+)\/status\?details=true$/],
+  ['order', 'GET', /^\/pg\/payments\/v2\/order\/([^/]+)\/status\?details=true(?:&details=true)?$/],
   ['refund', 'POST', /^\/pg\/payments\/v2\/refund$/],
   ['findRefund', 'GET', /^\/pg\/payments\/v2\/refund\/([^/]+)\/status$/],
   ['disputes', 'GET', /^\/pg\/v1\/disputes\?(.*)$/],
@@ -97,7 +97,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   const refunds = createRefundBook<PhonepeRefund>({
     now,
     happens: bank.happens,
-    eventOf: (refund) => ({ event: `pg.refund.${REFUND_EVENTS[refund.status]}`, payload: refundOf(refund) }),
+    eventOf: (refund) => notificationOf(`pg.refund.${REFUND_EVENTS[refund.status]}`, refundOf(refund)),
     send: bank.sendSoon,
   })
 
@@ -256,7 +256,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   function eventOf(order: PhonepeOrder, payment: PhonepePayment) {
     const reported = orderOf({ ...order, payments: [payment] })
     const event = payment.status === 'failed' ? 'pg.transaction.failed' : 'pg.order.completed'
-    return { event, payload: { merchantId: 'DEMOMERCHANTONLINE', merchantOrderId: order.orderId, ...reported } }
+    return notificationOf(event, reported)
   }
 
   /** Opens a dispute of a paid order. Sends nothing. */
@@ -299,6 +299,8 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     const state = stateOf(order)
     const reported = payments.find(({ status }) => status === 'success')?.amount ?? amount
     return {
+      merchantId: 'DEMOMERCHANTONLINE',
+      merchantOrderId: order.orderId,
       orderId,
       state,
       amount: reported,
@@ -389,8 +391,23 @@ function refundOf({ id, ourRefundId, orderId, amount, status, reference, created
     timestamp: Date.parse(createdAt),
     refundId: id,
     ...(status === 'failed' && { errorCode: 'REFUND_BREACHED', detailedErrorCode: 'REFUND_BREACHED' }),
-    paymentDetails: [{ transactionId: id, amount, ...withRail(id, amount, reference) }],
+    paymentDetails: [
+      {
+        transactionId: id,
+        paymentMode: 'UPI_QR',
+        timestamp: Date.parse(createdAt),
+        amount,
+        state: REFUND_STATES[status] ?? String(status).toUpperCase(),
+        ...withRail(id, amount, reference),
+      },
+    ],
   }
+}
+
+/** PhonePe's client reads the older `type`, such as PG_ORDER_COMPLETED; PhonePe's pages advise reading `event`. */
+function notificationOf(event: string, payload: object) {
+  const type = event.replace('transaction', 'transaction.attempt').replaceAll('.', '_').toUpperCase()
+  return { type, event, payload }
 }
 
 function reject(status: number, code: string, message: string): BankResponse {
