@@ -5,9 +5,9 @@ import type { AcquirerClient } from '../client.ts'
 import { readBody, reportedId, UnreadableStatus } from '../json-request.ts'
 import {
   createRazorpayRequest,
-  List,
   NAME,
   paymentsOf,
+  RazorpayList,
   type RazorpayRequest,
   statusOf,
   toPaymentReport,
@@ -64,7 +64,7 @@ export function razorpayClient(settings: RazorpaySettings, request: RazorpayRequ
 
     async check(signal) {
       const response = await request({ method: 'GET', path: 'orders?count=1' }, signal, [200])
-      readBody(List, response, "Razorpay's response is not in its own format: check RAZORPAY_API_URL")
+      readBody(RazorpayList, response, "Razorpay's response is not in its own format: check RAZORPAY_API_URL")
     },
 
     async simulate() {
