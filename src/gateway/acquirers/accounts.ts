@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { allOrNone, checked, listOf, readVariables, secureUrl } from '../../platform/variables.ts'
+import { allOrNone, checked, listOf, readVariables, secureUrl, wholeNumber } from '../../platform/variables.ts'
 
 /** Settings of the acquirers that are set up. `direct` has only the secrets that verify notifications. */
 export type AcquirerSettings = {
@@ -7,6 +7,7 @@ export type AcquirerSettings = {
   setu?: SetuSettings | undefined
   cashfree?: CashfreeSettings | undefined
   phonepe?: PhonepeSettings | undefined
+  razorpay?: RazorpaySettings | undefined
 }
 
 type Account = {
@@ -38,6 +39,11 @@ export type PhonepeSettings = Account & {
   isSandbox?: boolean
 }
 
+export type RazorpaySettings = Account & {
+  /** Minutes for which Razorpay's links can be paid. Razorpay documents 10 as typical, and no setting for it. */
+  linkMinutes: number
+}
+
 const isPrintable = (text: string) => /^[!-~]+$/.test(text)
 
 /**
@@ -62,6 +68,13 @@ export const ACCOUNT_VARIABLES = {
   PHONEPE_CLIENT_SECRET: z.string().optional(),
   PHONEPE_WEBHOOK_USER: checked('must be 5 to 20 letters, digits and _', (text) => /^\w{5,20}$/.test(text)).optional(),
   PHONEPE_WEBHOOK_PASSWORD: listOf('must be one or more passwords without spaces', isPrintable).optional(),
+  RAZORPAY_API_URL: secureUrl.default('https://api.razorpay.com/v1'),
+  RAZORPAY_KEY_ID: checked('must be printable ASCII characters without spaces or :', (text) =>
+    /^[!-9;-~]+$/.test(text),
+  ).optional(),
+  RAZORPAY_KEY_SECRET: z.string().optional(),
+  RAZORPAY_WEBHOOK_SECRETS: listOf('must be one or more secrets without spaces', isPrintable).optional(),
+  RAZORPAY_LINK_MINUTES: wholeNumber(5, 24 * 60).default(10),
 }
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
@@ -122,6 +135,7 @@ export const readAccounts = (variables: Variables, service: Service): Omit<Acqui
   setu: setuAccount(variables, service),
   cashfree: cashfreeAccount(variables, service),
   phonepe: phonepeAccount(variables, service),
+  razorpay: razorpayAccount(variables, service),
 })
 
 function setuAccount(variables: Variables, service: Service): SetuSettings | undefined {
@@ -172,13 +186,29 @@ function phonepeAccount(variables: Variables, service: Service): PhonepeSettings
   }
 }
 
-/**
- * Returns whether the account is in the acquirer's sandbox at `host`. Throws if the service is running in production
- * with a sandbox account.
- */
-function checkSandbox(apiUrl: string, host: string, variable: string, { production }: Service): boolean {
+/** Razorpay has no sandbox host: the key id decides between its test mode and its live mode. */
+function razorpayAccount(variables: Variables, service: Service): RazorpaySettings | undefined {
+  const { RAZORPAY_KEY_ID, RAZORPAY_KEY_SECRET, RAZORPAY_WEBHOOK_SECRETS } = variables
+  const account = allOrNone('Razorpay', { RAZORPAY_KEY_ID, RAZORPAY_KEY_SECRET, RAZORPAY_WEBHOOK_SECRETS })
+  if (account === undefined) return undefined
+  rejectSandbox(account.RAZORPAY_KEY_ID.startsWith('rzp_test_'), 'RAZORPAY_KEY_ID', service)
+  return {
+    apiUrl: variables.RAZORPAY_API_URL,
+    clientId: account.RAZORPAY_KEY_ID,
+    clientSecret: account.RAZORPAY_KEY_SECRET,
+    notificationSecrets: account.RAZORPAY_WEBHOOK_SECRETS,
+    linkMinutes: variables.RAZORPAY_LINK_MINUTES,
+  }
+}
+
+/** Returns whether the account is in the acquirer's sandbox at `host`. */
+function checkSandbox(apiUrl: string, host: string, variable: string, service: Service): boolean {
   // Removes trailing dots, because a host name with the trailing dot of the DNS root is the same host.
-  const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
+  return rejectSandbox(new URL(apiUrl).hostname.replace(/\.+$/, '') === host, variable, service)
+}
+
+/** Returns `isSandbox`. Throws if the service is running in production with a sandbox account. */
+function rejectSandbox(isSandbox: boolean, variable: string, { production }: Service): boolean {
   if (isSandbox && production) {
     throw new Error(
       `${variable} must not be the sandbox in production, where a simulated payment marks an order as paid. To test, set NODE_ENV=development.`,
