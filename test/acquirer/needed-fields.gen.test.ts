@@ -18,6 +18,7 @@ import type { AcquirerName, Driver, Stage } from './conformance/driver.ts'
 import { startInstance } from './conformance/instance.ts'
 import { bankOf, create, newOrder, type Order, recorded, statusOf } from './conformance/orders.ts'
 import { phonepe } from './conformance/phonepe.ts'
+import { razorpay } from './conformance/razorpay.ts'
 import { setu } from './conformance/setu.ts'
 
 const LIMITS_OF_TESTS = {
@@ -280,6 +281,20 @@ const PLAYS: Record<AcquirerName, { start: Driver; plays: Record<string, Play> }
       ...REFUNDS,
       'notification of a payment': notifying('SUCCESS'),
       'notification of a refund': notifyingRefund,
+    },
+  },
+  razorpay: {
+    start: razorpay,
+    plays: {
+      'created order': creating('createOrder'),
+      'existing order': creating('findOrder', true),
+      'created link': creating('createPayment'),
+      'status of a paid order': checkingPaid('payments'),
+      'status of a failed attempt': checkingFailed('payments'),
+      ...REFUNDS,
+      ...PAYMENT_NOTIFICATIONS,
+      'notification of a refund': notifyingRefund,
+      'notification of an automatic refund': notifyingAutomaticRefund,
     },
   },
 }

@@ -7,6 +7,7 @@ import type { Driver, Stage } from './conformance/driver.ts'
 import { startInstance } from './conformance/instance.ts'
 import { bankOf, newOrder, type Order, recorded, statusOf } from './conformance/orders.ts'
 import { phonepe } from './conformance/phonepe.ts'
+import { razorpay } from './conformance/razorpay.ts'
 import { setu } from './conformance/setu.ts'
 
 /** Long time limits, so that a busy machine does not turn a correct response into a 503. */
@@ -105,6 +106,7 @@ describe.each<[string, Driver]>([
   ['setu', setu],
   ['cashfree', cashfree],
   ['phonepe', phonepe],
+  ['razorpay', razorpay],
 ])('a status response from %s about a paid order', (_name, start) => {
   it('neither marks a paid order as FAIL nor stores a duplicate payment, whichever fields of the status response are changed', async () => {
     const stage = await start({ limits: LIMITS_OF_TESTS })

@@ -10,10 +10,13 @@ import { type ClientOptions, type LimitedClient, type Linker, labelsOf, withLimi
 import { direct } from './direct/notifications.ts'
 import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe/client.ts'
+import { razorpay } from './razorpay/client.ts'
 import { setu } from './setu/client.ts'
 
 /** Every acquirer that a merchant may use, by name. */
-const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu, cashfree, phonepe }))
+const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(
+  Object.entries({ direct, setu, cashfree, phonepe, razorpay }),
+)
 
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 

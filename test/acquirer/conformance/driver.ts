@@ -7,7 +7,7 @@ import type { NewMerchant } from '../../support/tenants.ts'
 
 /** Shared interface through which a conformance case reaches any acquirer. Amounts are in paise. */
 
-export type AcquirerName = 'direct' | 'setu' | 'cashfree' | 'phonepe'
+export type AcquirerName = 'direct' | 'setu' | 'cashfree' | 'phonepe' | 'razorpay'
 
 export type Driver = (options: BesideOptions) => Promise<Stage>
 
@@ -97,7 +97,10 @@ export type Case = {
 
 export const OURS = { direct: 'the service creates its links and calls no acquirer' }
 
-export const ENDS_BY_ITSELF = { phonepe: 'it has no call that closes an order, which ends by its expiry' }
+export const ENDS_BY_ITSELF = {
+  phonepe: 'it has no call that closes an order, which ends by its expiry',
+  razorpay: 'it has no call that closes an order or a link',
+}
 
 export const ONLY_STATUS_CHECKS = {
   phonepe: 'its notifications are not proof: they schedule a status check, whose result is recorded',

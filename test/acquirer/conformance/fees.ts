@@ -66,6 +66,18 @@ const DIALECTS: Record<Exclude<AcquirerName, 'direct'>, Dialect> = {
       word,
     ],
   },
+  razorpay: {
+    words: { bank: 'bank_account', card: 'credit_card', wallet: 'wallet', several: 'credit_card,wallet' },
+    header: 'transaction_entity,amount,fee (exclusive tax),tax,debit,credit,entity_id,settlement_utr,settled_at,word',
+    layout: columns(
+      'amount=credit, amount=-debit, fee=fee (exclusive tax), tax=tax, utr=entity_id, bank_reference_number=settlement_utr, initiation_date=settled_at, instrument=word',
+    ),
+    row: ({ utr, net, gross, fee, tax, day, word }) => {
+      const isDebit = net.startsWith('-')
+      const cells = [isDebit ? 'refund' : 'payment', gross, fee, tax]
+      return [...cells, isDebit ? net.slice(1) : '0.00', isDebit ? '0.00' : net, utr, 'BRN1', day, word]
+    },
+  },
 }
 
 type Word = keyof Dialect['words'] | 'none'

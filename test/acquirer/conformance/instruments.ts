@@ -21,6 +21,13 @@ const WORDS: Record<Exclude<AcquirerName, 'direct'>, Record<string, readonly unk
     wallet: ['upi_ppi', 'upi_ppi_offline'],
     unknown: ['credit_card', 'upi_credit_line', 'UPI', ...UNKNOWN],
   },
+  razorpay: {
+    'bank account': ['bank_account'],
+    'credit card': ['credit_card'],
+    wallet: ['wallet'],
+    'credit line': ['credit_line'],
+    unknown: ['upi', 'debit_card', 'BANK_ACCOUNT', ...UNKNOWN],
+  },
   phonepe: {
     'bank account': ['ACCOUNT'],
     'credit card': ['CREDIT_CARD'],

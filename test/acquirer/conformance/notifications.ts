@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { utrOfId } from '../../../src/platform/fields.ts'
 import { newUtr } from '../../support/acquirer.ts'
 import { CUSTOMER_VPA } from '../../support/fake-bank.ts'
 import { changeAt, type Json, pathsIn } from '../../support/json-changes.ts'
@@ -136,7 +137,7 @@ export const NOTIFICATIONS: Case[] = [
         'select acquirer_payment_id as id, utr, bank_reference from payments where order_id = $1',
         [order.orderId],
       )
-      const id = rows[0].id.replaceAll('-', '').toUpperCase()
+      const id = utrOfId(rows[0].id)
       expect(rows).toEqual([{ id: rows[0].id, utr: id, bank_reference: null }])
       expect(intent?.[1]).toBe(id)
     },
@@ -208,6 +209,7 @@ export const NOTIFICATIONS: Case[] = [
       ...ONLY_STATUS_CHECKS,
       setu: 'the acquirer’s payment id identifies the payment',
       cashfree: 'the acquirer’s payment id identifies the payment',
+      razorpay: 'the acquirer’s payment id identifies the payment',
     },
     async run(stage) {
       const of = await stage.newMerchant()
@@ -264,7 +266,11 @@ export const NOTIFICATIONS: Case[] = [
     'with an amount that a float takes for the right one',
     400,
     (body, stage) =>
-      withAmount(body, stage, stage.name === 'setu' ? '19999.99999999999999999' : '199.99999999999999999'),
+      withAmount(
+        body,
+        stage,
+        ['setu', 'razorpay'].includes(stage.name) ? '19999.99999999999999999' : '199.99999999999999999',
+      ),
     ONLY_STATUS_CHECKS,
   ),
   rejected(

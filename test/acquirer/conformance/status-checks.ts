@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { utrOfId } from '../../../src/platform/fields.ts'
 import type { CallFault } from '../../support/bank-faults.ts'
 import { until } from '../../support/wait.ts'
 import { type BankPayment, type Case, ENDS_BY_ITSELF, ONLY_STATUS_CHECKS, OURS, type Stage } from './driver.ts'
@@ -71,7 +72,7 @@ const paysById = (rrn: unknown): Case => ({
     Object.assign(payment, { rrn })
     for (let i = 0; i < 2; i++) await checkStatus(stage, order)
     const before = await recorded(stage, order)
-    const id = payment.id.replaceAll('-', '').toUpperCase()
+    const id = utrOfId(payment.id)
     expect(before).toEqual({ ...NOTHING, intent: ['SUCCESS', id], successes: [[id, 'enquiry']] })
     Object.assign(payment, { rrn: reference })
     for (let i = 0; i < 2; i++) await checkStatus(stage, order)

@@ -6,7 +6,15 @@ import { readInstrument } from '../../payments/instrument.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { RazorpaySettings } from '../accounts.ts'
-import { createJsonRequest, failed, type JsonResponse, orAbsent, paise, shortText } from '../json-request.ts'
+import {
+  createJsonRequest,
+  failed,
+  type JsonResponse,
+  orAbsent,
+  paise,
+  readStatus,
+  shortText,
+} from '../json-request.ts'
 import { bankReference, paymentId } from '../notification.ts'
 
 /** Requests to Razorpay, and the fields shared by its responses and notifications. */
@@ -34,9 +42,13 @@ export function createRazorpayRequest(
     const received = await requestJson({ ...request, url, headers: { authorization, ...headers }, signal })
     const response = received.status < 400 ? received : { ...received, body: errorIn(received.body) }
     if (expected.includes(response.status)) return response
-    throw failed('Razorpay', response, 'check RAZORPAY_KEY_ID, RAZORPAY_KEY_SECRET and that S2S UPI intent is enabled')
+    throw failedCall(response)
   }
 }
+
+/** Creates the error for an unexpected response. */
+export const failedCall = (response: JsonResponse) =>
+  failed('Razorpay', response, 'check RAZORPAY_KEY_ID, RAZORPAY_KEY_SECRET and that S2S UPI intent is enabled')
 
 /** Returns the `error` of a response for `codeOf`. Its `reason` is more precise than its `code`, but may be `NA`. */
 function errorIn(body: unknown): object {
@@ -71,18 +83,38 @@ export const paymentFields = {
   amount: orAbsent(paise),
   currency: orAbsent(z.literal('INR', errorText('must be INR'))),
   created_at: moment,
-  acquirer_data: z.object({ rrn: bankReference }).optional().catch(undefined),
+  acquirer_data: z
+    .object({ rrn: bankReference })
+    .transform(({ rrn }) => rrn)
+    .optional()
+    .catch(undefined),
   upi: z.object({ payer_account_type: z.unknown() }).optional().catch(undefined),
   error_reason: z.unknown().optional(),
 }
 
-type Payment = z.output<z.ZodObject<typeof paymentFields>>
+const Payment = z.object(paymentFields)
+type Payment = z.output<typeof Payment>
+
+/** Returns the payments of an order, oldest first; `undefined` stands for an unreadable payment. */
+export async function paymentsOf(request: RazorpayRequest, orderId: string, signal: AbortSignal | undefined) {
+  const response = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
+  const { count, items } = readStatus(Payments, response, 'Razorpay returned payments in an unknown format', orderId)
+  const payments = items.map((payment) => Payment.safeParse(payment).data)
+  if (typeof count === 'number' && count !== items.length) payments.push(undefined)
+  const timeOf = (payment: Payment | undefined) => payment?.created_at?.getTime() ?? 0
+  return { response, payments: payments.sort((a, b) => timeOf(a) - timeOf(b)) }
+}
+
+/** A list in an unknown format is one unreadable payment. */
+const Payments = z.object({ count: z.unknown().optional(), items: z.array(z.unknown()).catch([undefined]) })
+
+export const List = z.object({ items: z.array(z.unknown()) })
 
 /**
  * Returns `pending` while a payment may still be captured, and undefined for an unknown status. Razorpay returns an
  * authorized payment that it did not capture: the payment is then `refunded` without having been `captured`.
  */
-export function statusOf({ status, captured }: { status?: unknown; captured?: unknown }) {
+export function statusOf({ status, captured }: Pick<Payment, 'status' | 'captured'>) {
   if (status === 'created' || status === 'authorized') return 'pending'
   if (status === 'captured' || (status === 'refunded' && captured === true)) return 'SUCCESS'
   return status === 'failed' || (status === 'refunded' && captured === false) ? 'FAIL' : undefined
@@ -103,7 +135,7 @@ export function toPaymentReport(account: string, orderId: string, payment: Payme
   return {
     orderId,
     status,
-    utr: payment.acquirer_data?.rrn,
+    utr: payment.acquirer_data,
     amount: payment.amount,
     paidAt: payment.created_at,
     acquirer: { name: account, id: payment.order_id },

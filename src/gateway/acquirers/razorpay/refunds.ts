@@ -1,0 +1,75 @@
+import * as z from 'zod'
+import { AcquirerError } from '../../../errors.ts'
+import { utrOfId } from '../../../platform/fields.ts'
+import type { RefundOrder, Refunds } from '../client.ts'
+import { codeOf, notBelieved, readBody } from '../json-request.ts'
+import { isDescribed, List, paymentsOf, type RazorpayRequest, refundFields, toRefundUpdate } from './http.ts'
+
+const Refund = z.object(refundFields)
+type Refund = z.output<typeof Refund>
+
+/** HTTP statuses with which Razorpay rejects a refund. A proxy's response with such a status is not a rejection. */
+const REJECTED = [400, 404, 422]
+/** Razorpay returns at most this number of refunds per call. The service sends at most as many refunds of a payment. */
+const MOST_REFUNDS = 100
+
+export function razorpayRefunds(request: RazorpayRequest): Refunds {
+  /** Returns Razorpay's id of the refunded payment, which is unknown if only the bank reference was reported. */
+  async function paymentIdOf({ payment, paymentLink, utr, ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
+    if (payment) return payment.id
+    const { response, payments } = await paymentsOf(request, paymentLink.id, signal)
+    const id = payments.find((one) => one?.acquirer_data === utr || utrOfId(one?.id ?? '') === utr)?.id
+    if (id) return id
+    throw notBelieved(response, 'Razorpay did not return the refunded payment', { ourRefundId })
+  }
+
+  async function getRefund(order: RefundOrder, signal: AbortSignal | undefined) {
+    const { ourRefundId } = order
+    const path = `payments/${await paymentIdOf(order, signal)}/refunds?count=${MOST_REFUNDS}`
+    const response = await request({ method: 'GET', path }, signal, [200])
+    const { items } = readBody(List, response, UNREADABLE, { ourRefundId })
+    const isOurs = (one: unknown) => String(Object(one).receipt).toLowerCase() === ourRefundId
+    const found = items.find(isOurs)
+    return found === undefined ? undefined : updateOf(readBody(Refund, { ...response, body: found }, UNREADABLE))
+  }
+
+  return {
+    async refund(order, signal) {
+      const { ourRefundId, amount } = order
+      const id = await paymentIdOf(order, signal)
+      const response = await request(
+        {
+          method: 'POST',
+          path: `payments/${id}/refund`,
+          headers: { 'x-refund-idempotency': ourRefundId },
+          body: { amount, speed: 'normal', receipt: ourRefundId },
+        },
+        signal,
+        [200, 409, ...REJECTED],
+      )
+      if (response.status === 200) {
+        return { ...updateOf(readBody(Refund, response, UNREADABLE, { ourRefundId })), payment: { id } }
+      }
+      if (response.status === 409) {
+        throw new AcquirerError('unavailable', 'Razorpay is still processing this refund', { ourRefundId })
+      }
+      // Checks the refund's status, because Razorpay may reject a repeated request after the first request created the
+      // refund.
+      const known = await getRefund(order, signal)
+      if (known) return known
+      const code = codeOf(response)
+      if (code !== undefined && !isDescribed(response, /same idempotency key/i)) {
+        return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
+      }
+      throw notBelieved(response, `Razorpay's response ${response.status} leaves a refund without a final status`, {
+        ourRefundId,
+      })
+    },
+    getRefund,
+    repeatsRefunds: true,
+  }
+}
+
+const UNREADABLE = 'Razorpay returned a refund in an unknown format'
+
+const updateOf = (refund: Refund) => ({ ...toRefundUpdate(refund), ourRefundId: refund.receipt })
