@@ -13,8 +13,8 @@ export type Acquirer<Settings> = {
    * the merchant.
    */
   errorOf?: (merchant: AcquirerMerchant) => string | undefined
-  /** Returns the longest time to pay that an account allows. Absent if HIGHEST_EXPIRY_MINUTES is allowed. */
-  longestExpiryMinutes?: (settings: Settings) => number
+  /** Returns the longest time to pay that an account allows. Absent or undefined: HIGHEST_EXPIRY_MINUTES. */
+  longestExpiryMinutes?: (settings: Settings) => number | undefined
   /**
    * When and how often the service may check a payment's status at the acquirer. Absent if the service itself creates
    * the links.

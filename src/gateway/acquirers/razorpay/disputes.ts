@@ -7,6 +7,9 @@ import { codeOf, notBelieved, orAbsent, paise, readBody } from '../json-request.
 import { paymentId } from '../notification.ts'
 import { moment, type RazorpayRequest, razorpayId } from './http.ts'
 
+/** The events of a dispute begin with these characters, and end with the state of the dispute. */
+export const DISPUTE_EVENT = 'payment.dispute.'
+
 const known = <S extends z.ZodType>(schema: S) => orAbsent(schema).catch(undefined)
 
 /**
@@ -26,6 +29,8 @@ export const RazorpayDispute = z.object({
 })
 
 const STATUSES: Readonly<Record<string, DisputeStatus>> = {
+  created: 'open',
+  action_required: 'open',
   open: 'open',
   under_review: 'under review',
   won: 'won',
