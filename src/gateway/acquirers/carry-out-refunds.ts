@@ -51,7 +51,8 @@ export function refundJobs({ pending, updates, clientOf, now, limits: { concurre
 
   async function record(refund: PendingRefund, update: RefundUpdate, source: string): Promise<void> {
     await updates.record(refund, update, { source, by: 'acquirer', now })
-    if (update.payment && !refund.payment) await pending.savePaymentNames(refund, update.payment, now())
+    if (update.payment && update.payment !== refund.payment)
+      await pending.savePaymentNames(refund, update.payment, now())
   }
 
   const refunding: ClientOf = async (account) => {

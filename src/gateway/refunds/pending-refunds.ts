@@ -27,7 +27,7 @@ export type PendingRefund = Pick<
 > & {
   /** Whether the refunded payment is a second payment of its order. */
   isSecond: boolean
-  /** Null until the payment's identifiers at the acquirer are known. */
+  /** Null until the payment's identifier at the acquirer is known. */
   payment: PaymentNames | null
   paymentLink: PaymentLink
 }
@@ -64,7 +64,7 @@ export function createPendingRefunds(db: Database) {
          select r.mid, r.order_id as "orderId", r.our_refund_id as "ourRefundId", r.amount_paise as amount, r.note, r.utr,
                 coalesce(p.kind = 'second', false) as "isSecond", r.acquirer,
                 r.created_at as "createdAt", r.sent_at as "sentAt", r.accepted_at as "acceptedAt",
-                case when p.acquirer_payment_id is not null and p.acquirer_txn_id is not null
+                case when p.acquirer_payment_id is not null
                   then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as payment,
                 json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_order_id,
                                   'reference', a.reference, 'link', a.link) as "paymentLink"

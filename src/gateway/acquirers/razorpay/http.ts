@@ -62,11 +62,15 @@ export const isDescribed = ({ body }: JsonResponse, words: RegExp) => words.test
 /** An identifier that Razorpay has assigned, such as `order_EKwxwAgItmmXdp`. */
 export const razorpayId = z.string(errorText('must be text')).regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a Razorpay id')
 
+/** Accepts a whole number also as text, because notifications are read by parseExact. */
+const whole = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value), schema)
+
+/** An amount in paise. */
+export const amount = whole(paise)
+
 /** A time in seconds since 1970. A time in an unknown format is treated as absent. */
-export const moment = z
-  .int()
-  .positive()
-  .max(99_999_999_999)
+export const moment = whole(z.int().positive().max(99_999_999_999))
   .transform((seconds) => new Date(seconds * 1000))
   .optional()
   .catch(undefined)
@@ -80,7 +84,7 @@ export const paymentFields = {
   order_id: orAbsent(razorpayId).catch(undefined),
   status: z.string(errorText('must be text')),
   captured: z.unknown().optional(),
-  amount: orAbsent(paise),
+  amount: orAbsent(amount),
   currency: orAbsent(z.literal('INR', errorText('must be INR'))),
   created_at: moment,
   acquirer_data: z
@@ -173,7 +177,7 @@ export const refundFields = {
   payment_id: paymentId,
   receipt: orAbsent(z.string()).catch(undefined),
   status: z.string(errorText('must be text')),
-  amount: orAbsent(paise),
+  amount: orAbsent(amount),
   acquirer_data: z.record(z.string(), z.unknown()).optional().catch(undefined),
 }
 

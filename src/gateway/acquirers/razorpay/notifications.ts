@@ -6,6 +6,7 @@ import { HIGHEST_MAX_RUPEES } from '../../../platform/money.ts'
 import { isOrderId } from '../../payments/intent.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import { accountName, type RazorpaySettings } from '../accounts.ts'
+import { parseExact } from '../exact-json.ts'
 import {
   type Fields,
   isSigned,
@@ -115,6 +116,7 @@ const STORED = [
 ]
 
 export const razorpayNotifications = ({ account, notificationSecrets }: RazorpaySettings): Notifications => ({
+  parse: parseExact,
   // Razorpay's signature covers no time, and a retry is the same notification. A repeated notification changes nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {

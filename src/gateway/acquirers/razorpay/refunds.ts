@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
 import { utrOfId } from '../../../platform/fields.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
-import { codeOf, notBelieved, readBody } from '../json-request.ts'
+import { codeOf, notBelieved, readBody, throwUndone } from '../json-request.ts'
 import { isDescribed, List, paymentsOf, type RazorpayRequest, refundFields, toRefundUpdate } from './http.ts'
 
 const Refund = z.object(refundFields)
@@ -14,18 +14,19 @@ const REJECTED = [400, 404, 422]
 const MOST_REFUNDS = 100
 
 export function razorpayRefunds(request: RazorpayRequest): Refunds {
-  /** Returns Razorpay's id of the refunded payment, which is unknown if only the bank reference was reported. */
-  async function paymentIdOf({ payment, paymentLink, utr, ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
-    if (payment) return payment.id
+  /** Finds Razorpay's id of a payment whose report contained only the bank reference. */
+  async function findPayment({ payment, paymentLink, utr, ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
+    if (payment) return payment
     const { response, payments } = await paymentsOf(request, paymentLink.id, signal)
     const id = payments.find((one) => one?.acquirer_data === utr || utrOfId(one?.id ?? '') === utr)?.id
-    if (id) return id
+    if (id) return { id }
     throw notBelieved(response, 'Razorpay did not return the refunded payment', { ourRefundId })
   }
 
   async function getRefund(order: RefundOrder, signal: AbortSignal | undefined) {
     const { ourRefundId } = order
-    const path = `payments/${await paymentIdOf(order, signal)}/refunds?count=${MOST_REFUNDS}`
+    const payment = await findPayment(order, signal)
+    const path = `payments/${payment.id}/refunds?count=${MOST_REFUNDS}`
     const response = await request({ method: 'GET', path }, signal, [200])
     const { items } = readBody(List, response, UNREADABLE, { ourRefundId })
     const isOurs = (one: unknown) => String(Object(one).receipt).toLowerCase() === ourRefundId
@@ -36,11 +37,11 @@ export function razorpayRefunds(request: RazorpayRequest): Refunds {
   return {
     async refund(order, signal) {
       const { ourRefundId, amount } = order
-      const id = await paymentIdOf(order, signal)
+      const payment = await findPayment(order, signal).catch(throwUndone)
       const response = await request(
         {
           method: 'POST',
-          path: `payments/${id}/refund`,
+          path: `payments/${payment.id}/refund`,
           headers: { 'x-refund-idempotency': ourRefundId },
           body: { amount, speed: 'normal', receipt: ourRefundId },
         },
@@ -48,7 +49,7 @@ export function razorpayRefunds(request: RazorpayRequest): Refunds {
         [200, 409, ...REJECTED],
       )
       if (response.status === 200) {
-        return { ...updateOf(readBody(Refund, response, UNREADABLE, { ourRefundId })), payment: { id } }
+        return { ...updateOf(readBody(Refund, response, UNREADABLE, { ourRefundId })), payment }
       }
       if (response.status === 409) {
         throw new AcquirerError('unavailable', 'Razorpay is still processing this refund', { ourRefundId })

@@ -33,6 +33,7 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
    * payment for a link.
    */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
+    if (order.payment?.txnId) return order.payment
     const [last] = await getPayments(order, signal)
     const { id, txnId } = last?.names ?? {}
     const isIt = last?.status === 'SUCCESS' && id !== undefined && [last.utr, utrOfId(id)].includes(order.utr)
@@ -54,7 +55,7 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
       const { merchantId } = order.paymentLink
       // A failed search for the payment's identifiers sends no refund, so the error is marked as having changed
       // nothing.
-      const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
+      const payment = await namesOfPayment(order, signal).catch(throwUndone)
       const remarks = transactionNote(note)
       const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
       const response = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REJECTED])
@@ -65,7 +66,7 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
 
     async getRefund(order, signal) {
       const { ourRefundId, paymentLink } = order
-      const payment = order.payment ?? (await namesOfPayment(order, signal))
+      const payment = await namesOfPayment(order, signal)
       const path = `refunds/${payment.txnId}/payment`
       const response = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
       if (response.status === 404 && errorOf(response)) return undefined
