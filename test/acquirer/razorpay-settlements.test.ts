@@ -101,7 +101,13 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     expect(event).toEqual({
       ...{ kind: 'payment', amount: 195_28, payoutUtr: '1568176960vxp0rj', paidOutAt: '2026-01-15T04:00:00.000Z' },
       line: {
-        ...{ orderId: 'order_1', event: 'payment', payment: { id, utr }, earlierUtr: utr, instrument: undefined },
+        ...{
+          orderId: 'order_1',
+          event: 'payment',
+          payment: { id, utr: undefined },
+          earlierUtr: utr,
+          instrument: undefined,
+        },
         ...{ fee: 4_00, tax: 72, initiatedAt: '2026-01-15T04:00:00.000Z', createdAt: undefined },
       },
     })

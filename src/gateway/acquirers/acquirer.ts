@@ -72,8 +72,8 @@ export type SettledLine = {
   /** Undefined for a payment's own line, which uses the payment's UTR. */
   utr?: string | undefined
   /**
-   * An older UTR of this line. An earlier import may have stored the line under this UTR, before the acquirer replaced
-   * the UTR with `utr`.
+   * The UTR under which an earlier import may have stored this line, before the acquirer replaced it with `utr`, or before
+   * the payment was known.
    */
   earlierUtr?: string | undefined
   event: 'payment' | 'refund' | 'dispute' | 'dispute reversal' | 'other'

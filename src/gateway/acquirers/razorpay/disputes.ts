@@ -3,9 +3,9 @@ import { errorText, text } from '../../../platform/fields.ts'
 import { printableLine } from '../../../platform/printable.ts'
 import type { DisputeReport, DisputeStatus } from '../../disputes/dispute.ts'
 import type { AcquirerClient } from '../client.ts'
-import { codeOf, notBelieved, orAbsent, paise, readBody } from '../json-request.ts'
+import { codeOf, notBelieved, orAbsent, readBody } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
-import { moment, type RazorpayRequest, razorpayId } from './http.ts'
+import { amount, moment, type RazorpayRequest, razorpayId } from './http.ts'
 
 /** The events of a dispute begin with these characters, and end with the state of the dispute. */
 export const DISPUTE_EVENT = 'payment.dispute.'
@@ -21,29 +21,30 @@ export const RazorpayDispute = z.object({
   payment_id: paymentId,
   status: z.string(errorText('must be text')),
   phase: known(text(40)),
-  amount: known(paise),
+  amount: known(amount),
   reason_code: known(text(40)),
   reason_description: known(z.string().transform((words) => printableLine(words, 200))),
   created_at: moment,
   respond_by: moment,
 })
 
-const STATUSES: Readonly<Record<string, DisputeStatus>> = {
-  created: 'open',
-  action_required: 'open',
-  open: 'open',
-  under_review: 'under review',
-  won: 'won',
-  lost: 'lost',
-  closed: 'closed',
-}
+/** The states of a dispute by Razorpay's statuses and by the ends of its events. */
+const STATES = new Map<string, DisputeStatus>([
+  ['created', 'open'],
+  ['action_required', 'open'],
+  ['open', 'open'],
+  ['under_review', 'under review'],
+  ['won', 'won'],
+  ['lost', 'lost'],
+  ['closed', 'closed'],
+])
 
 /** `statedAt` is the time of a notification: a dispute has no time of its state. Returns undefined for an unknown status. */
 export function toDisputeReport(
   { id, payment_id: payment, ...dispute }: z.output<typeof RazorpayDispute>,
   { orderId, statedAt }: { orderId: string; statedAt?: Date | undefined },
 ): DisputeReport | undefined {
-  const status = STATUSES[dispute.status]
+  const status = STATES.get(dispute.status)
   if (status === undefined) return undefined
   return {
     ...{ id, orderId: orderId.toLowerCase(), paymentId: payment, status, statedAt, amount: dispute.amount },

@@ -93,7 +93,7 @@ function toSettled(row: SettledRow): SettledEvent {
   const own = event === 'payment' ? utrOfId(id) : `E${utrOfId(id)}`
   const names =
     event === 'payment'
-      ? { earlierUtr: own, payment: { id, utr: own } }
+      ? { earlierUtr: own, payment: { id, utr: undefined } }
       : { utr: own, payment: { id: row.payment_id, utr: undefined } }
   const times = { initiatedAt: paidOutAt, createdAt: undefined }
   const line = {
