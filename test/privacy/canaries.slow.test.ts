@@ -140,6 +140,17 @@ const disputeNotice = (dispute_id: string, secret = SECRETS.acquirer): Call => {
   return { path: '/acquirer/cashfree/notification', body, headers }
 }
 
+/** A signed notification of a payment, with the customer data that Razorpay sends. */
+const paymentNotice = (amount: unknown, secret = SECRETS.acquirer): Call => {
+  const { customer_email: email, customer_mobile: contact, customer_name: vpa } = CANARY_CUSTOMER
+  const notes = { receipt: '0'.repeat(32), remark: CANARY_FIELDS.note }
+  const entity = { id: 'pay_1', amount, email, contact, vpa, notes, upi: { vpa }, error_description: vpa }
+  const body = JSON.stringify({ event: 'payment.captured', payload: { payment: { entity } } })
+  const signature = createHmac('sha256', secret).update(body).digest('hex')
+  const headers = { 'x-razorpay-signature': signature, 'content-type': 'application/json' }
+  return { path: '/acquirer/razorpay/notification', body, headers }
+}
+
 /** Each field with a value that it rejects, which contains the canary. */
 const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { rejected }]) =>
   rejected.map((value): Record<string, string> => ({ [name]: value })),
@@ -150,6 +161,8 @@ const startTalkative = (databaseUrl: string) =>
   startServerProcess(databaseUrl, {
     ...{ LOG_LEVEL: 'trace', ACQUIRER_SECRETS: SECRETS.acquirer, CASHFREE_API_URL: 'https://api.example/pg' },
     ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: SECRETS.acquirer },
+    ...{ RAZORPAY_API_URL: 'https://api.example/v1', RAZORPAY_KEY_ID: 'rzp_live_made_up' },
+    ...{ RAZORPAY_KEY_SECRET: SECRETS.acquirer, RAZORPAY_WEBHOOK_SECRETS: SECRETS.acquirer },
   })
 
 /** Stops the service, and returns everything that it has written to stdout and stderr. */
@@ -217,6 +230,12 @@ describe('confidential input', () => {
     const { rows: disputed } = await db.query(`select * from payment_exceptions where acquirer_account = 'cashfree'`)
     expect(disputed).toHaveLength(2)
     expect(leaks(JSON.stringify(disputed))).toEqual([])
+    await expectStatus(400, paymentNotice('much'))
+    await expectStatus(401, paymentNotice(200, 'canarysecret-of-nobody'))
+    await expectStatus(404, paymentNotice(200))
+    const { rows: paid } = await db.query(`select * from payment_exceptions where acquirer_account = 'razorpay'`)
+    expect(paid).toHaveLength(2)
+    expect(leaks(JSON.stringify(paid))).toEqual([])
     for (const authorization of [
       `Bearer ${SECRETS.bearer}`,
       'Basic canary!',

@@ -40,8 +40,6 @@ export type RazorpayOrder = {
   amount: number
   createdAt: Date
   captureMinutes: number
-  /** What the service sent for the customer. */
-  sent: { email?: string; contact?: string }
   links: string[]
   payments: RazorpayPayment[]
 }
@@ -183,17 +181,16 @@ export async function startFakeRazorpay(options: FakeRazorpayOptions) {
     }
     const captureMinutes = payment.capture_options.automatic_expiry_period
     const created = { id: newId('order'), orderId: receipt, amount, createdAt: now(), captureMinutes }
-    const order: RazorpayOrder = { ...created, sent: {}, links: [], payments: [] }
+    const order: RazorpayOrder = { ...created, links: [], payments: [] }
     orders.set(receipt, order)
     return responded(200, orderOf(order))
   }
 
   /** Starts an attempt and creates the link with which a customer may complete it. */
-  function createPayment({ order_id, amount, email, contact }: PaymentSent): BankResponse {
+  function createPayment({ order_id, amount }: PaymentSent): BankResponse {
     const order = find(order_id)
     if (!order) return reject(400, 'BAD_REQUEST_ERROR', 'The id provided does not exist')
     if (amount !== order.amount) return reject(400, 'BAD_REQUEST_ERROR', 'Payment amount is not the order amount')
-    order.sent = { email, contact }
     const payment = begin(order)
     const values = {
       pn: 'Demo Merchant',
@@ -342,7 +339,7 @@ type OrderSent = {
   receipt: string
   payment: { capture_options: { automatic_expiry_period: number } }
 }
-type PaymentSent = { order_id: string; amount: number; email: string; contact: string }
+type PaymentSent = { order_id: string; amount: number }
 type RefundSent = { amount: number; receipt: string }
 
 function orderOf({ id, orderId, amount, createdAt, payments }: RazorpayOrder) {
@@ -365,7 +362,10 @@ function orderOf({ id, orderId, amount, createdAt, payments }: RazorpayOrder) {
 
 const CAPTURED: Record<string, boolean> = { success: true }
 
-function paymentOf({ id: order_id, orderId, sent }: RazorpayOrder, payment: RazorpayPayment) {
+/** Not what the service sent, so that a test recognises it in the database and the log. */
+const CUSTOMER = { email: 'asha.made.up@example.in', contact: '+919000012345' }
+
+function paymentOf({ id: order_id, orderId }: RazorpayOrder, payment: RazorpayPayment) {
   const { id, status, amount, rrn, instrument = 'bank_account', begunAt, reason = 'incorrect_pin' } = payment
   const isFailed = status === 'failed'
   return {
@@ -387,8 +387,8 @@ function paymentOf({ id: order_id, orderId, sent }: RazorpayOrder, payment: Razo
     bank: null,
     wallet: null,
     vpa: CUSTOMER_VPA,
-    email: sent.email ?? null,
-    contact: sent.contact === undefined ? null : `+91${sent.contact}`,
+    email: CUSTOMER.email,
+    contact: CUSTOMER.contact,
     notes: { receipt: orderId },
     fee: status === 'success' ? Math.round(amount * 0.0236) : null,
     tax: status === 'success' ? Math.round(amount * 0.0036) : null,

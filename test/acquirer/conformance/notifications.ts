@@ -345,7 +345,7 @@ export const NOTIFICATIONS: Case[] = [
         "select tablename from pg_tables where schemaname = 'public'",
       )
       expect(tables.length).toBeGreaterThan(5)
-      const isOfCustomer = (text: string) => /made\.up|SAVINGS|AXL1234|XXXXXXX6024/.test(text)
+      const isOfCustomer = (text: string) => /made\.up|SAVINGS|AXL1234|XXXXXXX6024|9000012345/.test(text)
       for (const { tablename } of tables) {
         const { rows } = await stage.service.db.query(`select t::text as text from "${tablename}" t`)
         expect(rows.filter(({ text }) => isOfCustomer(text))).toEqual([])

@@ -6,9 +6,9 @@ import { readBody, reportedId, UnreadableStatus } from '../json-request.ts'
 import { razorpayDisputes } from './disputes.ts'
 import {
   createRazorpayRequest,
-  List,
   NAME,
   paymentsOf,
+  RazorpayList,
   type RazorpayRequest,
   statusOf,
   toPaymentReport,
@@ -69,7 +69,7 @@ export function razorpayClient(settings: RazorpaySettings, request: RazorpayRequ
 
     async check(signal) {
       const response = await request({ method: 'GET', path: 'orders?count=1' }, signal, [200])
-      readBody(List, response, "Razorpay's response is not in its own format: check RAZORPAY_API_URL")
+      readBody(RazorpayList, response, "Razorpay's response is not in its own format: check RAZORPAY_API_URL")
     },
 
     async simulate() {

@@ -112,7 +112,7 @@ export async function paymentsOf(request: RazorpayRequest, orderId: string, sign
 /** A list in an unknown format is one unreadable payment. */
 const Payments = z.object({ count: z.unknown().optional(), items: z.array(z.unknown()).catch([undefined]) })
 
-export const List = z.object({ items: z.array(z.unknown()) })
+export const RazorpayList = z.object({ items: z.array(z.unknown()) })
 
 /**
  * Returns `pending` while a payment may still be captured, and undefined for an unknown status. Razorpay returns an

@@ -5,7 +5,7 @@ import { accountName, type RazorpaySettings } from '../accounts.ts'
 import type { Links } from '../client.ts'
 import { notBelieved, orAbsent, paise, readBody, reportedId, throwUndone, throwUnmade } from '../json-request.ts'
 import { readPaymentLink } from '../payment-link.ts'
-import { failedCall, isDescribed, List, NAME, type RazorpayRequest, razorpayId } from './http.ts'
+import { failedCall, isDescribed, NAME, RazorpayList, type RazorpayRequest, razorpayId } from './http.ts'
 
 /** Razorpay accepts no shorter time to capture a payment. */
 const SHORTEST_CAPTURE_MINUTES = 12
@@ -40,7 +40,7 @@ export function razorpayLinks({ account }: RazorpaySettings, request: RazorpayRe
     const path = `orders?receipt=${orderId}`
     const response = isKnown ? await request({ method: 'GET', path }, signal, [200]) : created
     const { data: order } = isKnown
-      ? ExistingOrder.safeParse(List.safeParse(response.body).data?.items[0])
+      ? ExistingOrder.safeParse(RazorpayList.safeParse(response.body).data?.items[0])
       : NewOrder.safeParse(response.body)
     const isOurs = order && reportedId(order.receipt, orderId) === orderId && (order.amount ?? amount) === amount
     if (isOurs) return order.id

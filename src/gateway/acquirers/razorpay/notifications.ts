@@ -79,8 +79,10 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
   const status = isReturned ? 'refunded' : PAYMENT_EVENTS.get(event)
   if (status !== undefined && orderId !== undefined) {
     const checked = checkPayment({ ...payment?.entity, status })
-    // A payment is created with its link, before the customer pays.
-    const report = toPaymentReport(account, orderId, { ...checked, created_at: createdAt ?? checked.created_at })
+    // A payment is created with its link, before the customer pays. A failed attempt has the time of a status response,
+    // which identifies the attempt.
+    const paidAt = (status === 'captured' ? createdAt : undefined) ?? checked.created_at
+    const report = toPaymentReport(account, orderId, { ...checked, created_at: paidAt })
     return report && { payment: report }
   }
   const refundStatus = REFUND_EVENTS.get(event)
