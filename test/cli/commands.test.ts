@@ -69,7 +69,7 @@ describe('merchants', () => {
       'the acquirer setu is not set up: set SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
     )
     expect(await update('--acquirer', 'pigeon')).toEqual(
-      fault('acquirer must be one of direct, setu, cashfree, phonepe'),
+      fault('acquirer must be one of direct, setu, cashfree, phonepe, razorpay'),
     )
     expect(await update('--acquirer', 'setu', '--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual(setUp)
     Object.assign(process.env, SETU)

@@ -255,7 +255,7 @@ describe('ops settlements import', () => {
       expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
         code: 2,
         stderr:
-          'ops: --acquirer must be one of direct, setu, cashfree, phonepe, optionally followed by :ACCOUNT; the account must be 1 to 64 characters of A-Z a-z 0-9 _ -',
+          'ops: --acquirer must be one of direct, setu, cashfree, phonepe, razorpay, optionally followed by :ACCOUNT; the account must be 1 to 64 characters of A-Z a-z 0-9 _ -',
       })
       expect(await stored()).toEqual([])
     },
