@@ -56,8 +56,11 @@ function errorIn(body: unknown): object {
   return { code, errorCode: reason === 'NA' ? undefined : reason, description }
 }
 
+/** Avoids `String()`, because `String()` would call an object's own toString, which may throw. */
+export const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
 /** Whether Razorpay described the error of a response with these words. */
-export const isDescribed = ({ body }: JsonResponse, words: RegExp) => words.test(String(Object(body).description))
+export const isDescribed = ({ body }: JsonResponse, words: RegExp) => words.test(textOf(Object(body).description))
 
 /** An identifier that Razorpay has assigned, such as `order_EKwxwAgItmmXdp`. */
 export const razorpayId = z.string(errorText('must be text')).regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a Razorpay id')
@@ -162,7 +165,7 @@ const REASONS: Partial<Record<FailureReason, RegExp>> = {
 function failureOf({ status, error_reason: code }: Payment) {
   if (status === 'refunded') return { reason: 'not_authorised_in_time' } as const
   const reasons = Object.entries(REASONS) as [FailureReason, RegExp][]
-  return readFailure([code], reasons.find(([, words]) => words.test(String(code)))?.[0])
+  return readFailure([code], reasons.find(([, words]) => words.test(textOf(code)))?.[0])
 }
 
 const REFUND_STATES = new Map<string, RefundStatus>([

@@ -17,7 +17,7 @@ import {
   requiredWithSuccess,
 } from '../notification.ts'
 import { DISPUTE_EVENT, RazorpayDispute, toDisputeReport } from './disputes.ts'
-import { moment, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
+import { moment, NAME, paymentFields, refundFields, textOf, toPaymentReport, toRefundUpdate } from './http.ts'
 
 /** Events of payments and refunds, with the status that the event states. All other events change nothing. */
 const PAYMENT_EVENTS = new Map([
@@ -63,8 +63,7 @@ const receiptOf = ({ payload }: Event) => payload?.payment?.entity?.notes?.recei
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { event = '', created_at: createdAt, payload } = checkEvent(fields)
   const { payment, refund, dispute } = (payload ?? {}) as NonNullable<Event['payload']>
-  const reported = receiptOf(fields)
-  const receipt = typeof reported === 'string' ? reported.toLowerCase() : ''
+  const receipt = textOf(receiptOf(fields)).toLowerCase()
   // An account may also have payments that the service did not create. Razorpay disables a webhook whose events are
   // rejected for a day, so these events are accepted.
   const orderId = isOrderId(receipt) ? receipt : undefined

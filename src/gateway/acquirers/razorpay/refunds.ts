@@ -3,7 +3,15 @@ import { AcquirerError } from '../../../errors.ts'
 import { utrOfId } from '../../../platform/fields.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
 import { codeOf, notBelieved, readBody, throwUndone } from '../json-request.ts'
-import { isDescribed, paymentsOf, RazorpayList, type RazorpayRequest, refundFields, toRefundUpdate } from './http.ts'
+import {
+  isDescribed,
+  paymentsOf,
+  RazorpayList,
+  type RazorpayRequest,
+  refundFields,
+  textOf,
+  toRefundUpdate,
+} from './http.ts'
 
 const Refund = z.object(refundFields)
 type Refund = z.output<typeof Refund>
@@ -29,7 +37,7 @@ export function razorpayRefunds(request: RazorpayRequest): Refunds {
     const path = `payments/${payment.id}/refunds?count=${MOST_REFUNDS}`
     const response = await request({ method: 'GET', path }, signal, [200])
     const { items } = readBody(RazorpayList, response, UNREADABLE, { ourRefundId })
-    const isOurs = (one: unknown) => String(Object(one).receipt).toLowerCase() === ourRefundId
+    const isOurs = (one: unknown) => textOf(Object(one).receipt).toLowerCase() === ourRefundId
     const found = items.find(isOurs)
     return found === undefined ? undefined : updateOf(readBody(Refund, { ...response, body: found }, UNREADABLE))
   }
