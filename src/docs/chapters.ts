@@ -91,8 +91,8 @@ export const GUIDES = {
   },
   acquirers: {
     title: 'Acquirers',
-    summary: 'Connect Setu, Cashfree or PhonePe.',
-    groups: { Acquirers: ['setu', 'cashfree', 'phonepe'] },
+    summary: 'Connect Setu, Cashfree, PhonePe or Razorpay.',
+    groups: { Acquirers: ['setu', 'cashfree', 'phonepe', 'razorpay'] },
   },
 } as const satisfies Record<string, Guide>
 

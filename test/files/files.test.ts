@@ -31,7 +31,7 @@ const PHONEPE =
 const PAYU =
   'amount=Amount(Net);fee=Total Processing Fees;tax=Total Service Tax;utr=Bank Reference No;bank_reference_number=Merchant UTR;initiation_date=Settlement Date'
 const RAZORPAY =
-  'credit=credit;debit=debit;gross=amount;fee=fee;fee=-tax;tax=tax;utr=rrn;bank_reference_number=settlement_utr;initiation_date=settled_at'
+  'credit=credit;debit=debit;gross=amount;fee=fee (exclusive tax);tax=tax;order_id=order_receipt;acquirer_payment_id=entity_id;event=transaction_entity;bank_reference_number=settlement_utr;initiation_date=settled_at'
 const PAYTM =
   'amount=Settled Amount;fee=-Commission;tax=-GST;utr=RRN;bank_reference_number=UTR Number;initiation_date=Settled Date;status=Status'
 const PARTS = `gross=Amount;amount=Net;fee=Fee;tax=GST;${BASE}`
@@ -106,18 +106,28 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '500.00',
   },
-  'Razorpay: fees that include the tax, a narration of two lines': {
+  'Razorpay: the 27 columns of its report, a description of two lines': {
     file: 'razorpay_recon.csv',
     date: 'dd/mm/yyyy',
     columns: RAZORPAY,
-    rows: [NET_ONE, NET_OTHER, [BACK, '-50.00', '0.00', '0.00']],
+    rows: [
+      ['PAYQ1', '195.75', '3.60', '0.65'],
+      ['PAYQ2', '342.57', '6.30', '1.13'],
+      ['RFNDQ3', '-50.00', '0.00', '0.00'],
+    ],
     total: '488.32',
+    says: /3/,
   },
   'Razorpay: a debit with a retained fee, and one with a returned fee': {
     file: 'razorpay_refund_fee.csv',
     date: 'dd/mm/yyyy',
     columns: RAZORPAY,
-    rows: [NET_OTHER, [BACK, '-55.90', '5.00', '0.90'], ['632115400098', '-95.28', '-4.00', '-0.72']],
+    rows: [
+      ['PAYQ2', '342.57', '6.30', '1.13'],
+      ['RFNDQ3', '-55.90', '5.00', '0.90'],
+      ['ADJQ4', '-95.28', '-4.00', '-0.72'],
+    ],
+    says: /3/,
     total: '191.39',
   },
   'a debit with a fee and no gross amount': {

@@ -203,7 +203,7 @@ describe('a merchant of an acquirer that allows at most a day', () => {
       ['--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV'],
     ],
   ])('cannot have a higher --max-expiry-minutes with %s', async (acquirer, settings, id) => {
-    const message = `${acquirer} accepts orders of at most 1440 minutes: set --max-expiry-minutes to 1440 or less`
+    const message = `${acquirer} accepts orders of at most 1440 minutes: set --expiry-minutes and --max-expiry-minutes to 1440 or less`
     const refused = { code: 1, stderr: expect.stringContaining(message) }
     const { ops } = opsOn(() => service.databaseUrl, ['merchants'], settings)
     const { mid } = await newMerchant(service.db, LONGEST)

@@ -350,7 +350,7 @@ describe('ops settlements pull', () => {
     }
     const requested = bank.countOf('recon')
     expect(await rejected('setu', WEDNESDAY, THURSDAY)).toBe(
-      'ops: --acquirer must be cashfree: for other acquirers, import the file with ops settlements import',
+      'ops: --acquirer must be cashfree or razorpay: for other acquirers, import the file with ops settlements import',
     )
     expect(await rejected('cashfree', THURSDAY, WEDNESDAY)).toBe('ops: --from must not be after --to')
     expect(await rejected('cashfree', THURSDAY, '2099-12-31')).toMatch(/^ops: --to must not be after today, 20\d\d-/)

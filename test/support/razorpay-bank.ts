@@ -6,7 +6,14 @@ import { type BankOptions, type BankRequest, CUSTOMER_VPA, responded, startFakeB
 
 /** A fake bank with the part of Razorpay's API that the service uses, as Razorpay's published documents describe it. */
 
-export type RazorpayCall = 'createOrder' | 'findOrder' | 'createPayment' | 'payments' | 'refund' | 'findRefund'
+export type RazorpayCall =
+  | 'createOrder'
+  | 'findOrder'
+  | 'createPayment'
+  | 'payments'
+  | 'refund'
+  | 'findRefund'
+  | 'dispute'
 
 export type RazorpayRequest = BankRequest<RazorpayCall>
 
@@ -37,6 +44,15 @@ export type RazorpayOrder = {
   payments: RazorpayPayment[]
 }
 
+export type RazorpayDispute = {
+  id: string
+  payment_id: string
+  status: string
+  amount: unknown
+  respond_by: unknown
+  [field: string]: unknown
+}
+
 export type RazorpayRefund = BookedRefund & { orderId: string }
 
 export type FakeRazorpayOptions = BankOptions<RazorpayCall> & {
@@ -53,6 +69,7 @@ const ROUTES: [RazorpayCall, string, RegExp][] = [
   ['createPayment', 'POST', /^\/v1\/payments\/create\/upi$/],
   ['payments', 'GET', /^\/v1\/orders\/([^/]+)\/payments$/],
   ['refund', 'POST', /^\/v1\/payments\/([^/]+)\/refund$/],
+  ['dispute', 'GET', /^\/v1\/disputes\/([^/]+)$/],
   ['findRefund', 'GET', /^\/v1\/payments\/([^/]+)\/refunds\?count=100$/],
 ]
 
@@ -75,6 +92,7 @@ const listed = (items: object[]) => responded(200, { entity: 'collection', count
 export async function startFakeRazorpay(options: FakeRazorpayOptions) {
   const { now } = options
   const orders = new Map<string, RazorpayOrder>()
+  const disputes = new Map<string, RazorpayDispute>()
   const bank = await startFakeBank<RazorpayCall>(options, {
     routes: ROUTES,
     response: responseTo,
@@ -105,6 +123,10 @@ export async function startFakeRazorpay(options: FakeRazorpayOptions) {
     /** Created orders by the service's orderId. */
     orders,
     refunds,
+    /** Disputes as Razorpay returns them, by their id. */
+    disputes,
+    dispute,
+    disputeEventOf,
     /** Whether the account has Direct Settlement, which captures every payment. */
     isDirectSettlement: false,
     pay,
@@ -133,6 +155,10 @@ export async function startFakeRazorpay(options: FakeRazorpayOptions) {
     const credentials = Buffer.from(`${options.clientId}:${options.clientSecret}`).toString('base64')
     if (headers.authorization !== `Basic ${credentials}`) {
       return reject(401, 'BAD_REQUEST_ERROR', 'Authentication failed')
+    }
+    if (call === 'dispute') {
+      const dispute = disputes.get(name)
+      return dispute ? responded(200, dispute) : reject(400, 'BAD_REQUEST_ERROR', 'The id provided does not exist')
     }
     if (call === 'createOrder') return createOrder(body as OrderSent)
     if (call === 'createPayment') return createPayment(body as PaymentSent)
@@ -268,6 +294,29 @@ export async function startFakeRazorpay(options: FakeRazorpayOptions) {
       ...(isOrder && { order: { entity: { ...orderOf(order), status: 'paid' } } }),
     }
     return event(name, isOrder ? ['payment', 'order'] : ['payment'], payload, payment.endedAt)
+  }
+
+  /** Opens a dispute of a payment. */
+  function dispute(payment: RazorpayPayment, changes: Partial<RazorpayDispute> = {}): RazorpayDispute {
+    const opened = {
+      ...{ id: newId('disp'), entity: 'dispute', payment_id: payment.id, amount: payment.amount, currency: 'INR' },
+      ...{ amount_deducted: 0, reason_code: 'chargeback', respond_by: seconds(now()) + 3 * 86_400, status: 'open' },
+      ...{ phase: 'chargeback', created_at: seconds(now()), evidence: { summary: 'Asha Rao', submitted_at: null } },
+      ...changes,
+    }
+    disputes.set(opened.id, opened)
+    return opened
+  }
+
+  /** Formats the notification of a dispute's state. */
+  function disputeEventOf(dispute: RazorpayDispute, name: string) {
+    const order = find(dispute.payment_id)
+    const payment = order?.payments.find(({ id }) => id === dispute.payment_id)
+    const payload = {
+      ...(order && payment && { payment: { entity: paymentOf(order, payment) } }),
+      dispute: { entity: dispute },
+    }
+    return event(`payment.dispute.${name}`, ['payment', 'dispute'], payload)
   }
 
   function refundEventOf(refund: RazorpayRefund): object {

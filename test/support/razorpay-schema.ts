@@ -56,6 +56,7 @@ const REQUESTS: RequestSchemas<RazorpayCall> = {
     body: object({ amount: paise(100), speed: { const: 'normal' }, receipt }),
   },
   findRefund: { headers: authorized },
+  dispute: { headers: authorized },
 }
 
 /** Returns how a request violates Razorpay's documents; undefined if it does not. */

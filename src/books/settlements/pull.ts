@@ -64,7 +64,7 @@ export async function* toSettlementFile(
         continue
       }
       orders.push(line.orderId as string)
-      const utr = storedUtr ?? line.utr ?? paymentUtr
+      const utr = storedUtr ?? line.utr ?? paymentUtr ?? line.earlierUtr
       const fields = [mid, rupees(amount), utr, payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
       lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), paymentUtr, line.event, line.instrument])
     }

@@ -13,8 +13,8 @@ export type Acquirer<Settings> = {
    * the merchant.
    */
   errorOf?: (merchant: AcquirerMerchant) => string | undefined
-  /** The longest time to pay that the acquirer allows. Absent if HIGHEST_EXPIRY_MINUTES is allowed. */
-  longestExpiryMinutes?: number
+  /** Returns the longest time to pay that an account allows. Absent or undefined: HIGHEST_EXPIRY_MINUTES. */
+  longestExpiryMinutes?: (settings: Settings) => number | undefined
   /**
    * When and how often the service may check a payment's status at the acquirer. Absent if the service itself creates
    * the links.
@@ -72,8 +72,8 @@ export type SettledLine = {
   /** Undefined for a payment's own line, which uses the payment's UTR. */
   utr?: string | undefined
   /**
-   * An older UTR of this line. An earlier import may have stored the line under this UTR, before the acquirer replaced
-   * the UTR with `utr`.
+   * The UTR under which an earlier import may have stored this line, before the acquirer replaced it with `utr`, or before
+   * the payment was known.
    */
   earlierUtr?: string | undefined
   event: 'payment' | 'refund' | 'dispute' | 'dispute reversal' | 'other'

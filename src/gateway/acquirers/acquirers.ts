@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import type { HttpClient } from '../../platform/outbound/http-client.ts'
-import { HIGHEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
+import { HIGHEST_EXPIRY_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import type { StatusCheckRules } from '../payments/status-check-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'
@@ -113,20 +113,36 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
       const advice = await adviceOn(name)
       if (advice !== undefined) return `the acquirer ${name} is not set up: ${advice}`
       if ((await find(name))?.disabledAt) return `the account ${name} is disabled: run ops accounts enable`
-      const { longestExpiryMinutes: longest = HIGHEST_EXPIRY_MINUTES } = acquirer
-      if (merchant.maxExpiryMinutes !== undefined && merchant.maxExpiryMinutes > longest) {
-        return `${splitAccountName(name).acquirer} accepts orders of at most ${longest} minutes: set --max-expiry-minutes to ${longest} or less`
-      }
       return acquirer.errorOf?.(merchant)
     },
 
     /**
-     * Returns one warning for each unusable account in the database or in `names`. `names` are the accounts of
-     * merchants.
+     * Returns why an order of a merchant could be open for longer than one of the merchant's accounts allows;
+     * undefined if no order can.
      */
-    async warningsOf(names: readonly string[]): Promise<string[]> {
+    async expiryErrorOf(names: readonly string[], merchant: AcquirerMerchant): Promise<string | undefined> {
+      const found = await Promise.all(names.map(async (name) => ({ name, longest: longestOf(await find(name)) })))
+      const { name, longest } = found.reduce((a, b) => (b.longest < a.longest ? b : a))
+      return longestOrderOf(merchant) > longest ? tooLong(name, longest) : undefined
+    },
+
+    /**
+     * Returns one warning for each account in the database or in `ofMerchants` that cannot be used, or whose merchants
+     * have longer orders than the account allows. `longestOrder` is in minutes.
+     */
+    async warningsOf(ofMerchants: readonly { acquirer: string; longestOrder: number }[]): Promise<string[]> {
       const invalid = (await load()).filter(({ error: problem }) => problem !== undefined)
-      return warn([...new Set([...names, ...invalid.map(({ name }) => name)])], notSetUp)
+      const names = ofMerchants.map(({ acquirer }) => acquirer)
+      const long = ofMerchants.map(async ({ acquirer, longestOrder }) => {
+        const longest = longestOf(await find(acquirer))
+        return longestOrder > longest
+          ? [`Merchants have orders of up to ${longestOrder} minutes, but ${tooLong(acquirer, longest)}`]
+          : []
+      })
+      return [
+        ...(await warn([...new Set([...names, ...invalid.map(({ name }) => name)])], notSetUp)),
+        ...(await Promise.all(long)).flat(),
+      ]
     },
 
     /**
@@ -137,6 +153,16 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
       warn(names, (name, advice) => `Refunds at the acquirer ${name} are waiting: ${advice}`),
   }
 }
+
+const longestOf = (account: AcquirerAccount | undefined) =>
+  (account && acquirerOf(account.name)?.longestExpiryMinutes?.(account.settings)) ?? HIGHEST_EXPIRY_MINUTES
+
+/** An absent setting is LONGEST_EXPIRY_MINUTES: the usual maximum, and the highest INTENT_EXPIRY_MINUTES. */
+const longestOrderOf = ({ expiryMinutes, maxExpiryMinutes }: AcquirerMerchant) =>
+  Math.max(expiryMinutes ?? LONGEST_EXPIRY_MINUTES, maxExpiryMinutes ?? LONGEST_EXPIRY_MINUTES)
+
+const tooLong = (name: string, longest: number) =>
+  `${name} accepts orders of at most ${longest} minutes: set --expiry-minutes and --max-expiry-minutes to ${longest} or less`
 
 const notSetUp = (name: string, advice: string) => `Merchants of the acquirer ${name} cannot accept payments: ${advice}`
 

@@ -35,6 +35,10 @@ export function createAcquirerAccounts(db: Queryable) {
   return {
     list,
 
+    /** Locks accounts until the end of the transaction, so that a rotation waits for merchants that are stored in it. */
+    lock: (names: readonly (string | null | undefined)[]) =>
+      db.query('select from acquirer_accounts where name = any ($1) for share', [names]),
+
     /** Stores an account. Returns undefined if the name is already used. */
     async add(name: string, secrets: Buffer, now: Date): Promise<StoredAccount | undefined> {
       const { rows } = await db.query<StoredAccount>(

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
 import type { Brand } from './brand.ts'
 
 export type Merchant = Brand & {
@@ -119,16 +120,21 @@ export function createMerchants(db: Queryable) {
       return change(mid, columns.map((column, index) => `${column} = $${index + 1}`).join(', '), values.slice(1))
     },
 
-    /** Returns the acquirers, including fallback acquirers, of merchants that are not disabled, in byte order. */
-    async acquirers(): Promise<string[]> {
-      const { rows } = await db.query<{ acquirer: string }>(
-        `select distinct a.acquirer
+    /**
+     * Returns the acquirers, including fallback acquirers, of merchants that are not disabled, in byte order, with the
+     * minutes of the longest order that one of these merchants can have.
+     */
+    async acquirers(): Promise<{ acquirer: string; longestOrder: number }[]> {
+      const { rows } = await db.query<{ acquirer: string; longestOrder: number }>(
+        `select a.acquirer,
+                max(greatest(coalesce(m.expiry_minutes, ${LONGEST_EXPIRY_MINUTES}), m.max_expiry_minutes)) as "longestOrder"
            from merchants m
           cross join unnest(array[m.acquirer, m.fallback_acquirer]) as a (acquirer)
           where m.disabled_at is null and a.acquirer is not null
+          group by 1
           order by 1`,
       )
-      return rows.map(({ acquirer }) => acquirer)
+      return rows
     },
 
     /**

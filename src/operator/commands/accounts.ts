@@ -1,10 +1,19 @@
 import * as z from 'zod'
+import type { DatabaseConfig } from '../../config.ts'
 import { AcquirerError } from '../../errors.ts'
 import { accountName } from '../../gateway/acquirers/accounts.ts'
 import { LINKING_NAMES } from '../../gateway/acquirers/acquirers.ts'
-import { contextOfAccount, type OpeningConfig, openAccount } from '../../gateway/acquirers/stored-accounts.ts'
+import {
+  contextOfAccount,
+  type OpeningConfig,
+  openAccount,
+  openAccounts,
+} from '../../gateway/acquirers/stored-accounts.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../../gateway/tenants/acquirer-accounts.ts'
+import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
+import { LIMITS } from '../../limits.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import { decryptSecret, EncryptionError, encryptSecret } from '../../platform/encryption.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
@@ -64,7 +73,11 @@ export const accountCommands = [
         const accounts = createAcquirerAccounts(client)
         if (finish) return show(name, await accounts.finishRotation(name), config)
         const rotated = encrypted ? await accounts.rotate(name, encrypted) : await accounts.rotateBack(name)
-        if (rotated) return showAccepted(rotated, config)
+        if (rotated) {
+          const accepted = showAccepted(rotated, config)
+          await rejectLongerOrders(name, config, client)
+          return accepted
+        }
         const known = (await accounts.list()).find((one) => one.name === name)
         existing(known, `account ${name}`, 'accounts list')
         throw new CommandError(`account ${name} ${back ? NOTHING_EARLIER : NOT_FINISHED}`)
@@ -133,6 +146,24 @@ function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData
   const { fault: problem, ...accepted } = toShown(account, config)
   if (problem !== null) throw new CommandError(problem)
   return record(accepted)
+}
+
+/** Throws if a merchant's settings allow longer orders than the account, which has been changed, allows. */
+async function rejectLongerOrders(name: string, config: DatabaseConfig, db: Queryable) {
+  const accounts = openAccounts(db, config, LIMITS.lookUps)
+  const ofAccount = (await createMerchants(db).list()).filter((one) =>
+    [one.acquirer, one.fallbackAcquirer].includes(name),
+  )
+  const found = await Promise.all(
+    ofAccount.map(async (one) => ({ mid: one.mid, error: await accounts.expiryErrorOf([name], one) })),
+  )
+  const longer = found.filter(({ error }) => error !== undefined)
+  const mids = longer.slice(0, 20).map(({ mid }) => mid)
+  const more = longer.length > mids.length ? ` and ${longer.length - mids.length} more` : ''
+  if (longer[0])
+    throw new CommandError(
+      `${longer[0].error} with ops merchants update first, for the merchants ${mids.join(', ')}${more}`,
+    )
 }
 
 const show = (name: string, account: StoredAccount | undefined, config: OpeningConfig) =>

@@ -6,6 +6,7 @@ import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.
 import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
+import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
 import { checkLogo, LOGO_LIMITS, type Logo, LogoError } from '../../gateway/tenants/logo.ts'
 import { saveLogo } from '../../gateway/tenants/logos.ts'
 import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
@@ -149,12 +150,15 @@ const withAccount = (acquirer: string, account: string | undefined) =>
  * payments.
  */
 async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
-  const accounts = openAccounts(db, config, LIMITS.lookUps)
   const { acquirer, fallbackAcquirer, fallbackAcquirerMerchantId } = merchant
+  await createAcquirerAccounts(db).lock([acquirer, fallbackAcquirer])
+  const accounts = openAccounts(db, config, LIMITS.lookUps)
   if (acquirer === fallbackAcquirer) throw new CommandError('--acquirer must name two different accounts')
   const next = fallbackAcquirer && { ...merchant, acquirerMerchantId: fallbackAcquirerMerchantId }
   const error =
-    (await accounts.errorOf(acquirer, merchant)) ?? (next && (await accounts.errorOf(fallbackAcquirer, next)))
+    (await accounts.errorOf(acquirer, merchant)) ??
+    (next && (await accounts.errorOf(fallbackAcquirer, next))) ??
+    (await accounts.expiryErrorOf(next ? [acquirer, fallbackAcquirer] : [acquirer], merchant))
   if (error) throw new CommandError(error)
   if (next && [acquirer, fallbackAcquirer].includes('direct'))
     throw new CommandError('direct cannot be combined with a fallback acquirer: it always creates a link')

@@ -34,7 +34,7 @@ import { cashfreeSettled } from './settlements.ts'
 
 export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
-  longestExpiryMinutes: 24 * 60,
+  longestExpiryMinutes: () => 24 * 60,
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
   /** Cashfree allows an account 400 order status requests per minute and documents no limit per order. */
   statusCheckRules: {

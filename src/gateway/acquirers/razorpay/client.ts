@@ -3,6 +3,7 @@ import { accountName, type RazorpaySettings } from '../accounts.ts'
 import type { Acquirer } from '../acquirer.ts'
 import type { AcquirerClient } from '../client.ts'
 import { readBody, reportedId, UnreadableStatus } from '../json-request.ts'
+import { razorpayDisputes } from './disputes.ts'
 import {
   createRazorpayRequest,
   NAME,
@@ -15,6 +16,7 @@ import {
 import { razorpayLinks } from './links.ts'
 import { razorpayNotifications } from './notifications.ts'
 import { razorpayRefunds } from './refunds.ts'
+import { razorpaySettled } from './settlements.ts'
 
 /*
  * Razorpay, API version 1, server-to-server UPI intent. This client is based only on Razorpay's published documentation.
@@ -23,6 +25,7 @@ import { razorpayRefunds } from './refunds.ts'
 
 export const razorpay: Acquirer<{ razorpay?: RazorpaySettings | undefined }> = {
   variables: 'RAZORPAY_KEY_ID, RAZORPAY_KEY_SECRET and RAZORPAY_WEBHOOK_SECRETS',
+  longestExpiryMinutes: ({ razorpay: account }) => account?.linkMinutes,
   notifications: ({ razorpay: account }) => account && razorpayNotifications(account),
   /** Razorpay documents no limit of status checks. */
   statusCheckRules: {
@@ -34,6 +37,7 @@ export const razorpay: Acquirer<{ razorpay?: RazorpaySettings | undefined }> = {
     pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 10, Math.max(90_000, ageMs)),
   },
   client: ({ razorpay: account }, http) => account && razorpayClient(account, createRazorpayRequest(account, http)),
+  settled: ({ razorpay: account }, http) => account && razorpaySettled(createRazorpayRequest(account, http)),
 }
 
 export function razorpayClient(settings: RazorpaySettings, request: RazorpayRequest): AcquirerClient {
@@ -42,6 +46,7 @@ export function razorpayClient(settings: RazorpaySettings, request: RazorpayRequ
   return {
     ...razorpayLinks(settings, request),
     ...razorpayRefunds(request),
+    ...razorpayDisputes(request),
 
     async getPayments({ orderId, paymentLink: { id } }, signal) {
       const { response, payments } = await paymentsOf(request, id, signal)

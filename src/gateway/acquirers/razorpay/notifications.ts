@@ -16,6 +16,7 @@ import {
   onlyFields,
   requiredWithSuccess,
 } from '../notification.ts'
+import { DISPUTE_EVENT, RazorpayDispute, toDisputeReport } from './disputes.ts'
 import { moment, NAME, paymentFields, refundFields, textOf, toPaymentReport, toRefundUpdate } from './http.ts'
 
 /** Events of payments and refunds, with the status that the event states. All other events change nothing. */
@@ -44,15 +45,16 @@ const entity = part({ entity: part() })
 const AnyEvent = z.object({
   event: z.string(errorText('must be text')).optional(),
   created_at: moment,
-  payload: part({ payment: entity, order: entity, refund: entity }),
+  payload: part({ payment: entity, order: entity, refund: entity, dispute: entity }),
 })
 
 const checkEvent = bodyCheck(AnyEvent)
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
+const checkDispute = bodyCheck(RazorpayDispute)
 
 type Entity = { entity?: (Fields & { notes?: Fields | null }) | null } | null
-type Event = { payload?: Partial<Record<'payment' | 'order' | 'refund', Entity>> | null }
+type Event = { payload?: Partial<Record<'payment' | 'order' | 'refund' | 'dispute', Entity>> | null }
 
 /** Returns the orderId that the service sent as a note of the payment and as the order's receipt. */
 const receiptOf = ({ payload }: Event) => payload?.payment?.entity?.notes?.receipt ?? payload?.order?.entity?.receipt
@@ -60,11 +62,17 @@ const receiptOf = ({ payload }: Event) => payload?.payment?.entity?.notes?.recei
 /** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { event = '', created_at: createdAt, payload } = checkEvent(fields)
-  const { payment, refund } = (payload ?? {}) as NonNullable<Event['payload']>
+  const { payment, refund, dispute } = (payload ?? {}) as NonNullable<Event['payload']>
   const receipt = textOf(receiptOf(fields)).toLowerCase()
   // An account may also have payments that the service did not create. Razorpay disables a webhook whose events are
   // rejected for a day, so these events are accepted.
   const orderId = isOrderId(receipt) ? receipt : undefined
+  if (event.startsWith(DISPUTE_EVENT)) {
+    if (orderId === undefined) return undefined
+    const checked = checkDispute({ ...dispute?.entity, status: event.slice(DISPUTE_EVENT.length) })
+    const report = toDisputeReport(checked, { orderId, statedAt: createdAt })
+    return report && { dispute: report }
+  }
   // The payment of an order that has no payment yet: Razorpay returned it without having captured it.
   const isReturned = REFUND_EVENTS.has(event) && payment?.entity?.captured === false
   const status = isReturned ? 'refunded' : PAYMENT_EVENTS.get(event)
@@ -104,6 +112,7 @@ const SIGNATURE = 'Send x-razorpay-signature: the hex HMAC-SHA256 of the body'
 /** The fields that are stored from an unreadable notification. All other fields may contain customer data. */
 const STORED = [
   ...['event', 'payload', 'payment', 'order', 'refund', 'entity', 'notes', 'receipt', 'rrn', 'payment_id'],
+  ...['dispute', ...Object.keys(RazorpayDispute.shape).filter((name) => name !== 'reason_description')],
   ...['id', 'order_id', 'status', 'amount', 'currency', 'created_at', 'acquirer_data', 'error_reason'],
 ]
 

@@ -17,7 +17,7 @@ import { setuRefunds } from './refunds.ts'
 export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
   variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
   // Setu documents no longest time.
-  longestExpiryMinutes: 24 * 60,
+  longestExpiryMinutes: () => 24 * 60,
   errorOf({ vpa, acquirerMerchantId }) {
     if (!acquirerMerchantId) return 'setu requires --acquirer-merchant-id, the identifier of the merchant at Setu'
     return SETU_VPA.test(vpa) ? undefined : 'setu accepts a --vpa of a-z 0-9 . - before the @ and letters after it'
