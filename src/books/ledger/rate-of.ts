@@ -1,3 +1,4 @@
+import { splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import { INSTRUMENTS, type Instrument } from '../../gateway/payments/instrument.ts'
 import type { Paise } from '../../platform/money.ts'
 
@@ -20,8 +21,6 @@ export type Rate = RateName & { since: string; percent: string | null; flat: Pai
 /** The facts of a payment that decide its rate. `day` is its IST day. */
 export type RatedPayment = { account: string; instrument: Instrument | null; amount: Paise; day: string }
 
-const acquirerOf = (account: string) => account.split(':', 1)[0] as string
-
 export const hasSameName = (a: RateName, b: RateName) =>
   a.acquirer === b.acquirer && a.instrument === b.instrument && a.above === b.above
 
@@ -42,7 +41,7 @@ export function rateOf<R extends Rate>(
 ): R | undefined {
   const named = rates.filter(
     (rate) =>
-      [account, acquirerOf(account)].includes(rate.acquirer) &&
+      [account, splitAccountName(account).acquirer].includes(rate.acquirer) &&
       [instrument, null].includes(rate.instrument) &&
       rate.above < amount &&
       rate.since <= day,
