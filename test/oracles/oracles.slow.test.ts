@@ -15,6 +15,7 @@ import { allow } from '../support/webhooks.ts'
 import { cashfree } from './cashfree.ts'
 import { allowOnlyLoopback, installClients } from './clients.ts'
 import { phonepe } from './phonepe.ts'
+import { razorpay } from './razorpay.ts'
 import { type ClientScene, type Scene, type Step, stepsOf } from './scene.ts'
 import { setu } from './setu.ts'
 import { departures, differences, type Fields, isObject, nameOf, parentOf, valueAt } from './shapes.ts'
@@ -38,6 +39,7 @@ const CLIENTS: [string, ClientScene][] = folder
   ? [
       ['phonepe', phonepe(require, folder) as unknown as ClientScene],
       ['cashfree', cashfree(require, folder) as unknown as ClientScene],
+      ['razorpay', razorpay(require, folder) as unknown as ClientScene],
     ]
   : []
 const SCENES: [string, Scene][] = [...CLIENTS, ['setu', setu as unknown as Scene]]
@@ -81,8 +83,10 @@ async function playConnector(scene: Scene) {
 /** Headers of the connection, and of the HTTP client itself. */
 const OF_CONNECTION = ['host', 'connection', 'user-agent', 'accept', 'accept-encoding', 'content-length']
 
-/** The parts of a request that must be equal. The tokens of two logins differ. */
-function partsOf({ method, path, headers, body }: BankRequest<string>) {
+/** The parts of a request that must be equal. Two fakes assign different tokens and identifiers. */
+function partsOf(request: BankRequest<string>) {
+  const text = JSON.stringify(request).replace(/\b(order|pay)_[0-9a-f]{14}\b/g, '$1_id')
+  const { method, path, headers, body }: BankRequest<string> = JSON.parse(text)
   const { pathname, searchParams } = new URL(path, 'http://bank')
   const query = Object.fromEntries([...searchParams.keys()].map((name) => [name, searchParams.getAll(name).join()]))
   const header = Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.includes(name)))

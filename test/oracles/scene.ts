@@ -23,7 +23,7 @@ export const INTENT: Intent = {
 export const CLOSED_ID = '0198f3a2b4c5d6e7f8091a2b3c4d5e60'
 export const REFUND_ID = '0198f3a2b4c5d6e7f8091a2b3c4d5e61'
 export const DISPUTE_ID = '433475257'
-const PAYEES = ['demomerchantonline@ybl', 'cf.demo*@icici', INTENT.payee.vpa]
+const PAYEES = ['demomerchantonline@ybl', 'cf.demo*@icici', 'rzr.demo*@icici', INTENT.payee.vpa]
 
 type Bank = {
   requests: BankRequest<string>[]
@@ -95,7 +95,7 @@ export function stepsOf({ afterPayment }: Scene, bank: Bank): Step[] {
         const [{ utr = '', names } = {}] = payments
         refund ??= {
           ...{ ...order, ourRefundId: REFUND_ID, amount: 10_050, note: 'Returned', utr, isSecond: false },
-          payment: names?.txnId === undefined ? null : names,
+          payment: names ?? null,
         }
         return payments
       },

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import ts from 'typescript'
@@ -24,57 +24,68 @@ export const fieldsIn = (text: string): Fields =>
     }),
   )
 
-/** Returns a function that reads the fields of a type from the declarations in `folder`. */
+/** Returns a function that reads the fields of a type, such as `Orders.RazorpayOrder`, from the declarations in `folder`. */
 export function readTypes(folder: string): (type: string) => Fields {
-  const declared = new Map<string, ts.Node>()
-  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.d.ts') || file.startsWith('esm')) continue
-    const source = ts.createSourceFile(file, readFileSync(join(folder, file), 'utf8'), ts.ScriptTarget.Latest, true)
-    for (const one of source.statements) {
-      // An enum of Cashfree is an object and a type of the same name; the object has the values.
-      if (ts.isVariableStatement(one))
-        for (const variable of one.declarationList.declarations) declared.set(variable.name.getText(), variable)
-      const { name } = one as ts.DeclarationStatement
-      if (name && !declared.has(name.text)) declared.set(name.text, one)
-    }
-  }
-  return (type) => {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.d.ts') && !file.startsWith('esm'))
+    .map((file) => join(folder, file))
+  const program = ts.createProgram(files, { strict: true, lib: ['lib.es2022.d.ts'], types: [] })
+  const checker = program.getTypeChecker()
+  const declared = new Map<string, ts.Type>()
+  for (const file of files) addDeclared(program.getSourceFile(file), '')
+  return (name) => {
+    const type = declared.get(name)
+    if (type === undefined) throw new Error(`${folder} declares no ${name}`)
     const fields = new Map<string, Field>()
-    add(declared.get(type), '', true)
+    add(type, '', true)
     return fields
 
-    function add(node: ts.Node | undefined, at: string, isSure: boolean): void {
+    function add(nullable: ts.Type, at: string, isSure: boolean): void {
+      const type = checker.getNonNullableType(nullable)
       const field = fields.get(at)
-      if (node === undefined || at.split('.').length > 6) return
-      if (ts.isArrayTypeNode(node)) add(node.elementType, at, isSure)
-      else if (ts.isUnionTypeNode(node)) for (const one of node.types) add(one, at, false)
-      else if (ts.isTypeAliasDeclaration(node)) add(node.type, at, isSure)
-      else if (ts.isTypeReferenceNode(node) && node.typeName.getText() === 'Array')
-        add(node.typeArguments?.[0], at, isSure)
-      else if (ts.isTypeReferenceNode(node)) add(declared.get(node.typeName.getText()), at, isSure)
-      else if (ts.isEnumDeclaration(node) && field) {
-        field.values = node.members.map(({ name, initializer }) =>
-          initializer && ts.isStringLiteral(initializer) ? initializer.text : name.getText(),
-        )
-      } else if (ts.isVariableDeclaration(node) && field) {
-        field.values = [...node.getText().matchAll(/: "([^"]*)"/g)].map(([, value = '']) => value)
-      } else if (ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node)) {
-        for (const clause of node.heritageClauses ?? [])
-          for (const { expression } of clause.types) add(declared.get(expression.getText()), at, isSure)
-        for (const member of node.members) addMember(member, at, isSure)
-      } else if (field && /^(any|object)$|^\{/.test(node.getText())) field.isOpen = true
-      else if (field) field.type = node.getText()
+      if (at.split('.').length > 6) return
+      const values = (type.isUnion() ? type.types : [type]).map(textOf).filter((one) => one !== undefined)
+      if (field && values.length > 0) field.values = values
+      else if (field && checker.isTypeAssignableTo(type, checker.getStringType())) field.type = 'string'
+      else if (field && checker.isTypeAssignableTo(type, checker.getNumberType())) field.type = 'number'
+      else if (field && checker.isTypeAssignableTo(type, checker.getBooleanType())) field.type = 'boolean'
+      else if (checker.isArrayType(type))
+        add(checker.getTypeArguments(type as ts.TypeReference)[0] as never, at, isSure)
+      else if (type.isUnion()) {
+        for (const one of type.types) if (one.flags & ts.TypeFlags.Object) add(one, at, false)
+      } else if (type.flags & ts.TypeFlags.Object) addFields(type, at, isSure)
+      else if (field) field.isOpen = true
     }
 
-    function addMember(member: ts.Node, at: string, isSure: boolean): void {
-      const isField = ts.isPropertySignature(member) || ts.isPropertyDeclaration(member)
-      if (!isField || ts.getCombinedModifierFlags(member) & (ts.ModifierFlags.Static | ts.ModifierFlags.Private)) return
-      const name = [at, (member.name as ts.Identifier).text].filter((part) => part !== '').join('.')
-      fields.set(name, { isRequired: isSure && !member.questionToken })
-      add(member.type, name, true)
+    function addFields(type: ts.Type, at: string, isSure: boolean): void {
+      const named = checker.getPropertiesOfType(type).filter(isField)
+      const field = fields.get(at)
+      if (field && named.length === 0) field.isOpen = true
+      for (const one of named) {
+        const name = [at, one.name].filter((part) => part !== '').join('.')
+        fields.set(name, { isRequired: isSure && !(one.flags & ts.SymbolFlags.Optional) })
+        add(checker.getTypeOfSymbol(one), name, true)
+      }
+    }
+  }
+
+  function addDeclared(node: ts.SourceFile | ts.ModuleBlock | undefined, within: string): void {
+    for (const one of node?.statements ?? []) {
+      const { name } = one as ts.DeclarationStatement
+      if (ts.isModuleDeclaration(one)) addDeclared(one.body as ts.ModuleBlock, `${one.name.text}.`)
+      else if (name && (ts.isInterfaceDeclaration(one) || ts.isClassDeclaration(one) || ts.isTypeAliasDeclaration(one)))
+        declared.set(`${within}${name.text}`, checker.getTypeAtLocation(one))
     }
   }
 }
+
+/** A numbered member of an enum is sent by its name. */
+const textOf = (type: ts.Type) =>
+  type.isStringLiteral() ? type.value : type.flags & ts.TypeFlags.EnumLiteral ? type.symbol.name : undefined
+
+const isField = ({ flags, valueDeclaration }: ts.Symbol) =>
+  flags & ts.SymbolFlags.Property &&
+  !(valueDeclaration && ts.getCombinedModifierFlags(valueDeclaration as ts.Declaration) & ts.ModifierFlags.Private)
 
 /** Names of the fields in which `body` differs from `fields`: unknown ones, missing ones, and those of unknown values. */
 export function departures(fields: Fields, body: Json): string[] {

@@ -301,7 +301,7 @@ export async function startFakeRazorpay(options: FakeRazorpayOptions) {
     const opened = {
       ...{ id: newId('disp'), entity: 'dispute', payment_id: payment.id, amount: payment.amount, currency: 'INR' },
       ...{ amount_deducted: 0, reason_code: 'chargeback', respond_by: seconds(now()) + 3 * 86_400, status: 'open' },
-      ...{ phase: 'chargeback', created_at: seconds(now()), evidence: { summary: 'Asha Rao', submitted_at: null } },
+      ...{ phase: 'chargeback', created_at: seconds(now()), evidence: EVIDENCE },
       ...changes,
     }
     disputes.set(opened.id, opened)
@@ -361,6 +361,13 @@ function orderOf({ id, orderId, amount, createdAt, payments }: RazorpayOrder) {
 }
 
 const CAPTURED: Record<string, boolean> = { success: true }
+
+const EVIDENCE = {
+  ...{ amount: null, summary: 'Asha Rao', shipping_proof: null, billing_proof: null, cancellation_proof: null },
+  ...{ customer_communication: null, proof_of_service: null, explanation_letter: null, refund_confirmation: null },
+  ...{ access_activity_log: null, refund_cancellation_policy: null, term_and_conditions: null, others: null },
+  submitted_at: null,
+}
 
 /** Not what the service sent, so that a test recognises it in the database and the log. */
 const CUSTOMER = { email: 'asha.made.up@example.in', contact: '+919000012345' }
