@@ -158,6 +158,10 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     for (const settlement_utr of [null, '']) expect((await readOne(type, { settlement_utr })).payoutUtr).toBeUndefined()
   })
 
+  it.each([0, null, ''])('reports no time of the payout for settled_at %j', async (settled_at) => {
+    expect((await readOne('payment', { settled_at })).paidOutAt).toBeUndefined()
+  })
+
   it.each([
     ['credit', 195.28, 'must be a whole number of paise'],
     ['credit', '19528', 'must be a whole number of paise'],
@@ -172,7 +176,7 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     const { outcome, message } = await errorOf()
     expect([outcome, message]).toEqual([
       'bad answer',
-      `Razorpay returned settlements in an unknown format: ${field} of pay_4711 ${rule}`,
+      `Razorpay returned settlements in an unknown format: ${field} of the row with id pay_4711 ${rule}`,
     ])
   })
 
