@@ -266,7 +266,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     const fault = await errorOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([
       'bad answer',
-      `Cashfree returned settlements in an unknown format: ${field} of event 4711 ${rule}`,
+      `Cashfree returned settlements in an unknown format: ${field} of the row with id 4711 ${rule}`,
     ])
   })
 })

@@ -1,6 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { AcquirerError } from '../../src/errors.ts'
 import { cashfree, cashfreeClient } from '../../src/gateway/acquirers/cashfree/client.ts'
+import { undone } from '../../src/gateway/acquirers/json-request.ts'
 
 describe('the signature of a Cashfree notification', () => {
   const secret = 'TEST_client_secret'
@@ -39,16 +41,29 @@ describe('the signature of a Cashfree notification', () => {
   }
 })
 
+const SETTINGS = {
+  ...{ apiUrl: 'https://api.example', clientId: 'client', clientSecret: 'secret' },
+  notificationSecrets: ['secret'],
+}
+const LINK = { acquirer: 'cashfree', merchantId: 'CF', id: 'O1', reference: 'O1', link: 'upi://pay?' }
+
 it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
   'the service reports a Cashfree payment without a payment time if payment_time is %j',
   async (time) => {
     const payment = { order_id: 'O1', cf_payment_id: '7', payment_status: 'SUCCESS', payment_amount: '200.00' }
     const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]
-    const account = { apiUrl: 'https://api.example', clientId: 'client', clientSecret: 'secret' }
-    const settings = { ...account, notificationSecrets: ['secret'] }
-    const client = cashfreeClient(settings, async () => ({ status: 200, body, requestId: undefined }))
-    const link = { acquirer: 'cashfree', merchantId: 'CF', id: 'O1', reference: 'O1', link: 'upi://pay?' }
-    const [reported] = await client.getPayments({ orderId: 'O1', paymentLink: link })
+    const client = cashfreeClient(SETTINGS, async () => ({ status: 200, body, requestId: undefined }))
+    const [reported] = await client.getPayments({ orderId: 'O1', paymentLink: LINK })
     expect(reported).toMatchObject({ status: 'SUCCESS', utr: '523504870405', paidAt: undefined })
   },
 )
+
+it('a refund may exist after Cashfree’s rejection if the status check of the refund fails', async () => {
+  const client = cashfreeClient(SETTINGS, async ({ method }) => {
+    if (method === 'POST') return { status: 400, body: { code: 'refund_post_failed' }, requestId: undefined }
+    throw undone(new AcquirerError('refused', 'the key is rejected'))
+  })
+  const payment = { utr: '523504870405', payment: null, paymentLink: LINK }
+  const refund = { orderId: 'O1', ourRefundId: 'f'.repeat(32), amount: 5_001, note: '', isSecond: false, ...payment }
+  await expect(client.refund?.(refund)).rejects.toMatchObject({ isUndone: false })
+})

@@ -772,6 +772,13 @@ describe('a status response from PhonePe', () => {
       failure: { reason: 'declined_by_customer', code: 'ZA' },
     })
   })
+
+  it('reports no reason of a failed PhonePe order whose codes are not text', () => {
+    const codes = { errorCode: { toString: 7 }, detailedErrorCode: { toString: 7 } }
+    const failed = { ...attempt, ...codes, state: 'FAILED' }
+    const [report] = read({ ...codes, state: 'FAILED', paymentDetails: [failed] })
+    expect(report).toMatchObject({ status: 'FAIL', failure: undefined })
+  })
 })
 
 it.each([5, 15, 24 * 60, 3 * 24 * 60, 30 * 24 * 60])(

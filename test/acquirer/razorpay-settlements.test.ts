@@ -5,6 +5,7 @@ import { createRazorpayRequest } from '../../src/gateway/acquirers/razorpay/http
 import { razorpaySettled } from '../../src/gateway/acquirers/razorpay/settlements.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
+import { seeded } from '../support/bank-faults.ts'
 import { RAZORPAY_RECON, type ReconRow, reconRow, startRecon } from '../support/razorpay-recon.ts'
 import { allow } from '../support/webhooks.ts'
 
@@ -158,6 +159,10 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     for (const settlement_utr of [null, '']) expect((await readOne(type, { settlement_utr })).payoutUtr).toBeUndefined()
   })
 
+  it.each([0, null, ''])('reports no time of the payout for settled_at %j', async (settled_at) => {
+    expect((await readOne('payment', { settled_at })).paidOutAt).toBeUndefined()
+  })
+
   it.each([
     ['credit', 195.28, 'must be a whole number of paise'],
     ['credit', '19528', 'must be a whole number of paise'],
@@ -172,7 +177,7 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     const { outcome, message } = await errorOf()
     expect([outcome, message]).toEqual([
       'bad answer',
-      `Razorpay returned settlements in an unknown format: ${field} of pay_4711 ${rule}`,
+      `Razorpay returned settlements in an unknown format: ${field} of the row with id pay_4711 ${rule}`,
     ])
   })
 
@@ -181,9 +186,10 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     expect((await errorOf()).message).toContain('Razorpay returned settlements in an unknown format')
   })
 
-  it('reads 1,000 rows exactly, and their sums are those of the payout', async () => {
-    const rows = Array.from({ length: 1_000 }, (_, index) => {
-      const amount = 100 + ((index * 7_919) % 50_000_00)
+  it('reads 10,000 rows exactly, and their sums are those of the payout', async () => {
+    const random = seeded(20)
+    const rows = Array.from({ length: 10_000 }, (_, index) => {
+      const amount = 100 + Math.floor(random() * 50_000_000)
       const fee = Math.floor((amount * 2) / 100)
       const [charge, tax] = [fee + Math.round(fee * 0.18), Math.round(fee * 0.18)]
       if (index % 5 === 0) return reconRow('refund', { amount, debit: amount })
@@ -191,7 +197,7 @@ describe('reading a row of Razorpay’s combined reconciliation', () => {
     })
     recon.rows.set(THURSDAY, rows)
     const events = (await read()).pages.flat()
-    expect(events).toHaveLength(1_000)
+    expect(events).toHaveLength(10_000)
     const gross = events.map(({ amount, line }) => amount + (line?.fee ?? 0) + (line?.tax ?? 0))
     expect(gross).toEqual(rows.map(({ type, amount }) => Number(amount) * (type === 'refund' ? -1 : 1)))
     const sum = rows.reduce((paise, { credit, debit }) => paise + Number(credit) - Number(debit), 0)

@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { AcquirerError } from '../../src/errors.ts'
 import { readAccount } from '../../src/gateway/acquirers/accounts.ts'
 import type { AcquirerClient, RefundOrder } from '../../src/gateway/acquirers/client.ts'
 import { parseExact } from '../../src/gateway/acquirers/exact-json.ts'
+import { undone } from '../../src/gateway/acquirers/json-request.ts'
+import type { Notifications } from '../../src/gateway/acquirers/notification.ts'
 import { razorpay, razorpayClient } from '../../src/gateway/acquirers/razorpay/client.ts'
 import type { RazorpayRequest } from '../../src/gateway/acquirers/razorpay/http.ts'
 import type { Intent } from '../../src/gateway/payments/intent.ts'
@@ -186,8 +189,9 @@ it.each([
 })
 
 describe('a refund at Razorpay', () => {
+  const rrn = '523504870405'
   const REFUND = {
-    ...{ orderId: ORDER_ID, ourRefundId: 'f'.repeat(32), amount: 5_001, note: '', utr: '523504870405' },
+    ...{ orderId: ORDER_ID, ourRefundId: 'f'.repeat(32), amount: 5_001, note: '', utr: rrn },
     ...{ isSecond: true, payment: { id: 'pay_1' }, paymentLink: LINK },
   } as RefundOrder
 
@@ -216,7 +220,7 @@ describe('a refund at Razorpay', () => {
   it('finds the payment by its bank reference if its id is unknown', async () => {
     const items = [
       { id: 'pay_1', status: 'captured', acquirer_data: { rrn: '523504870404' } },
-      { id: 'pay_2', status: 'captured', acquirer_data: { rrn: '523504870405' } },
+      { id: 'pay_2', status: 'captured', acquirer_data: { rrn } },
     ]
     const { client, sent } = clientOf({ status: 200, body: { items } }, { status: 200, body: { status: 'pending' } })
     const update = await client.refund?.({ ...REFUND, payment: null })
@@ -224,9 +228,31 @@ describe('a refund at Razorpay', () => {
     expect(sent.map(({ path }) => path)).toEqual(['orders/order_1/payments', 'payments/pay_2/refund'])
   })
 
+  const NO_BALANCE = { status: 400, body: { code: 'BAD_REQUEST_ERROR', description: 'no balance' } }
+
   it('has failed if Razorpay rejects it with 400 and does not list it', async () => {
-    const { client } = clientOf({ status: 400, body: { code: 'BAD_REQUEST_ERROR', description: 'no balance' } }, NONE)
+    const { client } = clientOf(NO_BALANCE, NONE)
     expect(await client.refund?.(REFUND)).toMatchObject({ status: 'FAIL', reason: 'refused: BAD_REQUEST_ERROR' })
+  })
+
+  it('is listed with the payment’s id, which the service looks up once', async () => {
+    const payments = { status: 200, body: { items: [{ id: 'pay_2', status: 'captured', acquirer_data: { rrn } }] } }
+    const listed = { status: 200, body: { items: [{ status: 'processed', receipt: 'f'.repeat(32) }] } }
+    const { client, sent } = clientOf(payments, NO_BALANCE, listed, payments, NO_BALANCE, NONE, payments, listed)
+    const order = { ...REFUND, payment: null }
+    const payment = { id: 'pay_2' }
+    expect(await client.refund?.(order)).toMatchObject({ status: 'SUCCESS', payment })
+    expect(await client.refund?.(order)).toMatchObject({ status: 'FAIL', payment })
+    expect(await client.getRefund?.(order)).toMatchObject({ status: 'SUCCESS', payment })
+    expect(sent.filter(({ path }) => path === 'orders/order_1/payments')).toHaveLength(3)
+  })
+
+  it('may exist after a rejection if the status check of the refund fails', async () => {
+    const client = razorpayClient(settings, async ({ method }) => {
+      if (method === 'POST') return { ...NO_BALANCE, requestId: undefined }
+      throw undone(new AcquirerError('refused', 'the key is rejected'))
+    })
+    await expect(client.refund?.(REFUND)).rejects.toMatchObject({ isUndone: false })
   })
 
   it('is not final while Razorpay has another request with its key, or still processes it', async () => {
@@ -236,6 +262,31 @@ describe('a refund at Razorpay', () => {
     })
     await expect(client.refund?.(REFUND)).rejects.toMatchObject({ outcome: 'bad answer' })
     await expect(client.refund?.(REFUND)).rejects.toMatchObject({ outcome: 'unavailable' })
+  })
+})
+
+describe('a notification of Razorpay', () => {
+  const { read, toStored } = razorpay.notifications({ razorpay: settings }) as Required<Notifications>
+  const eventOf = (event: string, refund: object, payment: object) => ({
+    ...{ event, payload: { refund: { entity: refund }, payment: { entity: payment } } },
+  })
+
+  it.each(['refund.created', 'refund.processed', 'refund.failed'])(
+    '%s of a payment that the service did not create changes nothing, whatever its fields',
+    (event) => {
+      const refund = { id: 'rfnd_1', amount: '5.5', receipt: 'INVOICE-1' }
+      expect(read(eventOf(event, refund, { notes: { receipt: 'INVOICE-1' } }))).toBeUndefined()
+      expect(() => read(eventOf(event, refund, { notes: { receipt: ORDER_ID } }))).toThrow('amount')
+    },
+  )
+
+  it('is stored, if it is unreadable, with the fields that the service reads, and without customer data', () => {
+    const payment = { id: 'pay_1', captured: false, notes: { receipt: ORDER_ID }, created_at: 1, amount: '5.5' }
+    const refund = { id: 'rfnd_1', amount: '5.5', receipt: 'R', acquirer_data: { arn: '1', rrn: '2' } }
+    const event = eventOf('refund.processed', refund, payment)
+    const customer = { vpa: 'asha@examplebank', email: 'a@example.in', contact: '9876543210', upi: { vpa: 'asha@b' } }
+    const sent = eventOf('refund.processed', refund, { ...payment, ...customer })
+    expect(JSON.parse(String(toStored(Buffer.from(JSON.stringify(sent)))))).toEqual(event)
   })
 })
 

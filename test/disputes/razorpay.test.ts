@@ -142,6 +142,7 @@ describe('a Razorpay dispute', () => {
       const { dispute, id } = await opened()
       service.clock.advance(DAY)
       expect(await send(dispute, name)).toBe(200)
+      expect(await send({ ...dispute, id: 'not an id' }, name)).toBe(200)
       expect(await storedStates(service.db, id)).toEqual(['open'])
     },
   )

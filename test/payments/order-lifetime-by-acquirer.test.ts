@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createAccounts } from '../../src/gateway/acquirers/acquirers.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'
 import { until } from '../support/wait.ts'
@@ -177,10 +178,11 @@ describe('ops accounts rotate', () => {
     const name = await addAccount(20)
     const client = await db.connect()
     const mid = newMid()
-    const isWaiting = async (query: string) => {
-      const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
-      return (await db.query(waiting, [query])).rowCount === 1
-    }
+    // On Citus, pg_stat_activity does not show a lock awaited on a worker.
+    const waiting = ON_CITUS
+      ? 'select from citus_lock_waits where blocked_statement like $1'
+      : `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
+    const isWaiting = async (query: string) => (await db.query(waiting, [query])).rowCount === 1
     try {
       await client.query('begin')
       await client.query('update acquirer_accounts set name = name where name = $1', [`razorpay:${name}`])

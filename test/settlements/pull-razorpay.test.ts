@@ -35,7 +35,7 @@ async function pull(...rows: ReconRow[]) {
 /** Stores an order of ₹200 that was paid through Razorpay. Returns the names of the order in rows. */
 async function paidOrder({ isKnown = true } = {}) {
   const utr = newUtr()
-  const orderId = await storePaidOrder(db, { mid, utr, paidAt: at })
+  const orderId = await storePaidOrder(db, { mid, utr, paidAt: at, acquirer: 'razorpay' })
   const id = unique('pay_')
   await db.query(
     `insert into acquirer_intents
@@ -95,6 +95,24 @@ it('settlements pull stores Razorpay’s payments, refunds and disputes, and cou
     { ...line, utr: ownUtr(dispute.entity_id), amount: '-150.00', event: 'dispute' },
   ])
   expect(await pull(...rows, ...others)).toMatchObject({ inserted: 0, unchanged: 4 })
+})
+
+it('settlements pull finds the order of a row without order_receipt by the payment’s id', async () => {
+  const { utr, id } = await paidOrder()
+  const names = { order_receipt: null, payment_id: id }
+  const refund = reconRow('refund', { ...names, amount: 50_00, debit: 50_00 })
+  const dispute = reconRow('adjustment', { ...names, dispute_id: 'disp_1', amount: 150_00, debit: 150_00 })
+  const rows = [reconRow('payment', { ...names, entity_id: id, payment_id: null }), refund, dispute]
+  const ofOthers = reconRow('adjustment', { ...names, payment_id: 'pay_unknown', dispute_id: 'disp_2' })
+  expect(await pull(...rows, ofOthers)).toMatchObject({
+    ...{ inserted: 3, notStored: [{ what: 'of unknown orders', events: 1, amount: '-200.00' }] },
+  })
+  const line = { payment: utr, brn: '1568176960vxp0rj' }
+  expect(await stored()).toMatchObject([
+    { ...line, utr, amount: '195.28', event: 'payment' },
+    { ...line, utr: ownUtr(refund.entity_id), amount: '-50.00', event: 'refund' },
+    { ...line, utr: ownUtr(dispute.entity_id), amount: '-150.00', event: 'dispute' },
+  ])
 })
 
 it('settlements pull stores a payment that is unknown under Razorpay’s id, and finds it again once it is known', async () => {

@@ -307,7 +307,7 @@ describe('ops settlements pull', () => {
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
     const fault = await pullError({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
     expect(fault).toMatch(
-      /^ops: Cashfree returned .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
+      /^ops: Cashfree returned .*event_settlement_amount of the row with id 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
     )
     expect(await stored()).toEqual([])
     expect((await ops(['settlements', 'imports'])).stdout).toBe('No settlement imports.\n')

@@ -1,4 +1,5 @@
 import type { SettledEvent } from '../../gateway/acquirers/acquirer.ts'
+import { ordersOfPayments } from '../../gateway/payments/import-daily-report.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
@@ -49,7 +50,7 @@ export async function* toSettlementFile(
     const found = await findOrders(db, acquirer, events)
     let lines = ''
     for (const [index, { kind, amount, payoutUtr, paidOutAt, line }] of events.entries()) {
-      const { mid, storedUtr, ownUtr, ...known } = found.get(index + 1) ?? NOT_FOUND
+      const { mid, orderId, storedUtr, ownUtr, ...known } = found.get(index + 1) ?? NOT_FOUND
       // A line with a UTR of its own may contain no identifier of its payment.
       const paymentUtr = known.paymentUtr ?? line?.payment.utr ?? (line?.utr && ownUtr)
       // Records a sum even if it is 0, because an earlier pull may have stored another sum for this payout.
@@ -63,7 +64,7 @@ export async function* toSettlementFile(
         leaveOut(line === undefined ? kind : payoutUtr === undefined ? NOT_PAID_OUT : NOT_OURS, amount)
         continue
       }
-      orders.push(line.orderId as string)
+      orders.push(orderId)
       const utr = storedUtr ?? line.utr ?? paymentUtr ?? line.earlierUtr
       const fields = [mid, rupees(amount), utr, payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
       lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), paymentUtr, line.event, line.instrument])
@@ -92,13 +93,16 @@ const toCsv = (fields: readonly (string | undefined)[]) =>
   `${fields.map((field = '') => `"${field.replaceAll('"', '""')}"`).join()}\n`
 
 /**
- * Returns the merchant for each event's order, by the position of the event, counted from 1. `storedUtr` is the UTR of
- * a line that is already stored under `earlierUtr`. `paymentUtr` is the stored UTR of the payment if the payment's id
- * is known, and `ownUtr` that of the payment that paid the order.
+ * Returns each event's order and its merchant, by the position of the event, counted from 1. The payment's id names the
+ * order of an event without an orderId. `storedUtr` is the UTR of a line that is already stored under `earlierUtr`.
+ * `paymentUtr` is the stored UTR of the payment if the payment's id is known, and `ownUtr` that of the payment that paid
+ * the order.
  */
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
-  const { rows } = await db.query<{ event: number; mid: string } & Record<FoundUtr, string | null>>(
-    `select e.event, i.mid, s.utr as "storedUtr", own.utr as "ownUtr",
+  const unnamed = events.flatMap(({ line }) => (line && line.orderId === undefined ? (line.payment.id ?? []) : []))
+  const ofPayments = await ordersOfPayments(db, acquirer, unnamed)
+  const { rows } = await db.query<{ event: number; mid: string; orderId: string } & Record<FoundUtr, string | null>>(
+    `select e.event, i.mid, i.order_id as "orderId", s.utr as "storedUtr", own.utr as "ownUtr",
             case when own.acquirer_payment_id = e.payment_id then own.utr else second.utr end as "paymentUtr"
        from unnest($1::text[], $2::text[], $4::text[]) with ordinality as e (order_id, earlier_utr, payment_id, event)
        join payment_intents i on i.order_id = e.order_id
@@ -108,21 +112,21 @@ async function findOrders(db: Queryable, acquirer: string, events: readonly Sett
        left join payments second on second.mid = i.mid and second.order_id = i.order_id and second.kind = 'second'
         and second.acquirer_payment_id = e.payment_id`,
     [
-      events.map(({ line }) => line?.orderId),
+      events.map(({ line }) => line?.orderId ?? ofPayments.get(line?.payment.id ?? '')),
       events.map(({ line }) => line?.earlierUtr),
       acquirer,
       events.map(({ line }) => line?.payment.id),
     ],
   )
   return new Map(
-    rows.map(({ event, mid, storedUtr, ownUtr, paymentUtr }) => [
+    rows.map(({ event, storedUtr, ownUtr, paymentUtr, ...order }) => [
       event,
-      { mid, storedUtr: storedUtr ?? undefined, ownUtr: ownUtr ?? undefined, paymentUtr: paymentUtr ?? undefined },
+      { ...order, storedUtr: storedUtr ?? undefined, ownUtr: ownUtr ?? undefined, paymentUtr: paymentUtr ?? undefined },
     ]),
   )
 }
 
-const NOT_FOUND = { mid: undefined, storedUtr: undefined, ownUtr: undefined, paymentUtr: undefined }
+const NOT_FOUND = { mid: undefined, orderId: undefined, storedUtr: undefined, ownUtr: undefined, paymentUtr: undefined }
 
 type FoundUtr = 'storedUtr' | 'ownUtr' | 'paymentUtr'
 

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { AcquirerError, noResponse } from '../../errors.ts'
 import type { HttpClient, HttpRequest } from '../../platform/outbound/http-client.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
+import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
 
 /**
  * Sends `body` to an acquirer as JSON, or as a form if `body` is URLSearchParams. Rejects with an AcquirerError unless
@@ -150,8 +151,43 @@ export function readBody<S extends z.ZodType>(
 
 const PAISE_RULE = 'must be a whole number of paise'
 /** An amount in whole paise of at most 14 digits, the same maximum as `bankAmount`. */
-export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
+export const paiseFrom = (least: number) => z.int(PAISE_RULE).min(least, PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
+export const paise = paiseFrom(1)
 
 /** Treats null and empty text as absent: a payment that failed early may have neither reference nor time. */
 export const orAbsent = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())
+
+/** Treats a value in an unknown format as absent too. */
+export const known = <S extends z.ZodType>(schema: S) => orAbsent(schema).catch(undefined)
+
+/**
+ * Returns '' for a value that is not text. Avoids `String()`, because `String()` would call an object's own toString,
+ * which may throw.
+ */
+export const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
+/** Reads an acquirer's word for the status of a refund. A refund with an unknown word is pending. */
+export function refundStatus(
+  states: ReadonlyMap<string, RefundStatus>,
+  word: string,
+): Pick<RefundUpdate, 'status' | 'unknownStatus'> {
+  const status = states.get(word)
+  return status === undefined ? { status: 'PENDING', unknownStatus: shortText(word) ?? '?' } : { status }
+}
+
+/** Parses a page of settlements with `schema`. The error names the unreadable row by the id that `idOf` returns. */
+export function readPage<S extends z.ZodType>(
+  schema: S,
+  response: JsonResponse,
+  acquirer: string,
+  idOf: (row: unknown) => unknown,
+): z.output<S> {
+  const { data: page, error } = schema.safeParse(response.body)
+  if (page !== undefined) return page
+  const [issue] = error?.issues ?? []
+  const [list = '', index = ''] = issue?.path ?? []
+  const id = shortText(idOf(Object(Object(response.body)[list])[index]))
+  const problem = id === undefined ? '' : `: ${String(issue?.path.at(-1))} of the row with id ${id} ${issue?.message}`
+  throw notBelieved(response, `${acquirer} returned settlements in an unknown format${problem}`)
+}

@@ -72,6 +72,13 @@ export function readFailure(
   return reason && { reason, code }
 }
 
+/** Returns the first reason in an acquirer's own table whose entry matches; undefined if none does. */
+export const findReason = <Entry>(
+  table: Partial<Record<FailureReason, Entry>>,
+  matches: (entry: Entry) => boolean,
+): FailureReason | undefined =>
+  (Object.entries(table) as [FailureReason, Entry][]).find(([, entry]) => matches(entry))?.[0]
+
 const FailureCode = matching(/^[!-~]{1,64}$/, 'must be 1 to 64 printable ASCII characters')
 
 /** Fields of a report in the service's own format. If `reason` is absent, the `code` determines the reason. */

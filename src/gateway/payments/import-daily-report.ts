@@ -180,9 +180,8 @@ async function readLines(client: PoolClient, acquirer: string | undefined, after
     acquirer,
     unnamed.flatMap(({ reference }) => reference ?? []),
   )
-  const ofPayments = await findOrders(
+  const ofPayments = await ordersOfPayments(
     client,
-    OF_PAYMENTS,
     acquirer,
     unnamed.flatMap(({ paymentId }) => paymentId ?? []),
   )
@@ -222,7 +221,10 @@ const OF_LINKS = `
    group by reference
   having count(*) = 1`
 
-/** Finds orders by the acquirers' ids of their payments. */
+/** Maps the acquirer's ids of payments to orderIds, except ids that several payments share. */
+export const ordersOfPayments = (db: Queryable, acquirer: string | undefined, paymentIds: string[]) =>
+  findOrders(db, OF_PAYMENTS, acquirer, paymentIds)
+
 const OF_PAYMENTS = `
   select acquirer_payment_id as name, min(order_id) as "orderId"
     from payments

@@ -5,11 +5,9 @@ import { printableLine } from '../../../platform/printable.ts'
 import { zonedMoment } from '../../../platform/time.ts'
 import type { DisputeReport, DisputeStatus } from '../../disputes/dispute.ts'
 import type { AcquirerClient } from '../client.ts'
-import { codeOf, notBelieved, orAbsent, readBody } from '../json-request.ts'
+import { codeOf, known, notBelieved, readBody } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
 import type { CashfreeRequest } from './http.ts'
-
-const known = <S extends z.ZodType>(schema: S) => orAbsent(schema).catch(undefined)
 
 /**
  * The fields of a dispute in a response, or of `dispute` and `order_details` in a notification. An amount, a time or a

@@ -9,7 +9,15 @@ import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { CashfreeSettings } from '../accounts.ts'
 import { parseExact } from '../exact-json.ts'
-import { createJsonRequest, failed, type JsonResponse, orAbsent, shortText } from '../json-request.ts'
+import {
+  createJsonRequest,
+  failed,
+  type JsonResponse,
+  known,
+  orAbsent,
+  refundStatus,
+  shortText,
+} from '../json-request.ts'
 import { bankReference, paymentId } from '../notification.ts'
 
 /**
@@ -76,7 +84,7 @@ export const paymentFields = {
   payment_amount: orAbsent(bankAmount),
   payment_currency: orAbsent(z.literal('INR', errorText('must be INR'))),
   bank_reference: bankReference,
-  payment_time: orAbsent(zonedMoment).catch(undefined),
+  payment_time: known(zonedMoment),
   cf_payment_id: paymentId,
   payment_group: z.unknown().optional(),
   payment_message: z.string().optional().catch(undefined),
@@ -132,7 +140,7 @@ const REFUND_STATES = new Map<string, RefundStatus>([
  */
 export const refundFields = {
   order_id: orAbsent(text(64)),
-  cf_refund_id: orAbsent(cashfreeId).catch(undefined),
+  cf_refund_id: known(cashfreeId),
   refund_status: z.string(errorText('must be text')),
   refund_amount: orAbsent(bankAmount),
   refund_arn: z.unknown().optional(),
@@ -140,14 +148,13 @@ export const refundFields = {
 
 export function toRefundUpdate(refund: z.output<z.ZodObject<typeof refundFields>>): RefundUpdate {
   const { order_id: orderId, cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
-  const status = REFUND_STATES.get(word)
+  const read = refundStatus(REFUND_STATES, word)
   return {
-    status: status ?? 'PENDING',
-    unknownStatus: status === undefined ? (shortText(word) ?? '?') : undefined,
+    ...read,
     orderId,
     id,
     amount,
     reference: shortText(arn) ?? '',
-    reason: status === 'FAIL' ? shortText(word) : undefined,
+    reason: read.status === 'FAIL' ? shortText(word) : undefined,
   }
 }

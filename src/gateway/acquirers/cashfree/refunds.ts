@@ -1,11 +1,11 @@
 import * as z from 'zod'
 import { toJsonNumber } from '../../../platform/money.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
-import { codeOf, type JsonResponse, notBelieved, orAbsent, readBody } from '../json-request.ts'
+import { codeOf, type JsonResponse, known, notBelieved, readBody, throwUnsure } from '../json-request.ts'
 import { type CashfreeRequest, noteOf, refundFields, toRefundUpdate } from './http.ts'
 
 /** The request names the refund, so Cashfree's ids are only compared. */
-const RefundResponse = z.object({ refund_id: orAbsent(z.string()).catch(undefined), ...refundFields })
+const RefundResponse = z.object({ refund_id: known(z.string()), ...refundFields })
 
 const ONLY_ITS_OWN =
   'Cashfree refunds only the payment that paid its order. Refund the duplicate payment in the Cashfree dashboard.'
@@ -43,8 +43,8 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
       if (response.status === 200) return updateOf(response, order)
       // Checks the refund's status, because Cashfree may reject a repeated request after the first request created the
       // refund.
-      const known = await getRefund(order, signal)
-      if (known) return known
+      const existing = await getRefund(order, signal).catch(throwUnsure)
+      if (existing) return existing
       const code = codeOf(response)
       // A 409 is not a rejection: a 409 means that the refund exists, even if the status check above did not find the
       // refund.

@@ -3,7 +3,7 @@ import { text, UTR } from '../../../platform/fields.ts'
 import { toPaise } from '../../../platform/money.ts'
 import { readInstrument } from '../../payments/instrument.ts'
 import type { ReadSettled, SettledEvent, SettledLine } from '../acquirer.ts'
-import { type JsonResponse, notBelieved, shortText } from '../json-request.ts'
+import { notBelieved, readPage } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
 import type { CashfreeRequest } from './http.ts'
 
@@ -78,7 +78,7 @@ export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
       const body = { pagination: { limit: PAGE_EVENTS, cursor }, filters }
       const page = { method: 'POST', path: 'settlement/recon', body, limit: LIMIT } as const
       const response = await request(page, AbortSignal.timeout(LIMIT.ms), [200])
-      const { data, cursor: next } = readPage(response)
+      const { data, cursor: next } = readPage(Page, response, 'Cashfree', idOf)
       if (!data || data.length === 0) return
       yield data.map(toSettled)
       if (next === undefined) return
@@ -90,17 +90,9 @@ export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
   }
 }
 
-const TOO_MANY = `Cashfree returned ${MOST_PAGES} pages or more: pull fewer days per command; for a single day, contact Cashfree`
+const idOf = (event: unknown) => Object(Object(event).event_details).event_id
 
-function readPage(response: JsonResponse): z.output<typeof Page> {
-  const { data: page, error } = Page.safeParse(response.body)
-  if (page) return page
-  const [{ path, message }] = error.issues as [z.core.$ZodIssue]
-  const reported = response.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
-  const event = shortText(reported?.data?.[Number(path[1])]?.event_details?.event_id)
-  const problem = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
-  throw notBelieved(response, `Cashfree returned settlements in an unknown format${problem}`)
-}
+const TOO_MANY = `Cashfree returned ${MOST_PAGES} pages or more: pull fewer days per command; for a single day, contact Cashfree`
 
 /** Event types of deductions, which become lines with a negative amount. */
 const DEDUCTIONS = ['REFUND', 'DISPUTE', 'CHARGEBACK']

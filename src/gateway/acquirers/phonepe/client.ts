@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
-import { type FailureReason, readFailure } from '../../payments/failure-reasons.ts'
+import { type FailureReason, findReason, readFailure } from '../../payments/failure-reasons.ts'
 import type { PaymentReport } from '../../payments/outcome.ts'
 import { UNLIMITED } from '../../payments/status-check-times.ts'
 import { accountName, type PhonepeSettings } from '../accounts.ts'
@@ -13,6 +13,7 @@ import {
   readStatus,
   reportedId,
   requireOrder,
+  textOf,
   UnreadableStatus,
 } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
@@ -188,8 +189,7 @@ const CODES: Partial<Record<FailureReason, string>> = {
  * code is used if PhonePe's code names a cause.
  */
 function failureOf({ errorCode, detailedErrorCode: detailed }: { errorCode?: unknown; detailedErrorCode?: unknown }) {
-  const reasons = Object.entries(CODES) as [FailureReason, string][]
-  const reason = reasons.find(([, codes]) => codes.split(' ').includes(String(errorCode)))?.[0]
+  const reason = findReason(CODES, (codes) => codes.split(' ').includes(textOf(errorCode)))
   const own = reason || !detailed ? errorCode : undefined
-  return readFailure([detailed, String(detailed ?? '').split('_')[0], own], reason)
+  return readFailure([detailed, textOf(detailed).split('_')[0], own], reason)
 }

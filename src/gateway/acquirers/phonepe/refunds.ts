@@ -8,6 +8,7 @@ import {
   orAbsent,
   paise,
   readBody,
+  refundStatus,
   shortText,
   throwUnsure,
 } from '../json-request.ts'
@@ -71,15 +72,14 @@ const Refund = z.object({
 export function readRefund(ourRefundId: string, response: JsonResponse): RefundUpdate {
   const refund = readBody(Refund, response, 'PhonePe returned a refund in an unknown format', { ourRefundId })
   const { state, errorCode, detailedErrorCode, paymentDetails = [] } = refund
-  const status = REFUND_STATES.get(state)
+  const read = refundStatus(REFUND_STATES, state)
   return {
-    status: status ?? 'PENDING',
-    unknownStatus: status === undefined ? (shortText(state) ?? '?') : undefined,
+    ...read,
     ourRefundId: refund.merchantRefundId,
     orderId: refund.originalMerchantOrderId,
     id: refund.refundId,
     amount: refund.amount,
     reference: utrOf([refund, ...paymentDetails]) ?? '',
-    reason: status === 'FAIL' ? (shortText(detailedErrorCode) ?? shortText(errorCode) ?? 'FAILED') : undefined,
+    reason: read.status === 'FAIL' ? (shortText(detailedErrorCode) ?? shortText(errorCode) ?? 'FAILED') : undefined,
   }
 }

@@ -3,14 +3,9 @@ import { errorText, text } from '../../../platform/fields.ts'
 import { printableLine } from '../../../platform/printable.ts'
 import type { DisputeReport, DisputeStatus } from '../../disputes/dispute.ts'
 import type { AcquirerClient } from '../client.ts'
-import { codeOf, notBelieved, orAbsent, readBody } from '../json-request.ts'
+import { codeOf, known, notBelieved, readBody } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
 import { amount, moment, type RazorpayRequest, razorpayId } from './http.ts'
-
-/** The events of a dispute begin with these characters, and end with the state of the dispute. */
-export const DISPUTE_EVENT = 'payment.dispute.'
-
-const known = <S extends z.ZodType>(schema: S) => orAbsent(schema).catch(undefined)
 
 /**
  * The fields of a dispute in responses and notifications. An amount, a time or a reason in an unknown format is treated
@@ -38,6 +33,9 @@ const STATES = new Map<string, DisputeStatus>([
   ['lost', 'lost'],
   ['closed', 'closed'],
 ])
+
+/** Events of disputes, with the status that the event states. */
+export const DISPUTE_EVENTS = new Map([...STATES.keys()].map((status) => [`payment.dispute.${status}`, status]))
 
 /** `statedAt` is the time of a notification: a dispute has no time of its state. Returns undefined for an unknown status. */
 export function toDisputeReport(

@@ -1,19 +1,22 @@
 import * as z from 'zod'
 import { errorText } from '../../../platform/fields.ts'
 import type { HttpClient, HttpRequest } from '../../../platform/outbound/http-client.ts'
-import { type FailureReason, readFailure } from '../../payments/failure-reasons.ts'
+import { type FailureReason, findReason, readFailure } from '../../payments/failure-reasons.ts'
 import { readInstrument } from '../../payments/instrument.ts'
-import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
+import type { PaymentReport } from '../../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { RazorpaySettings } from '../accounts.ts'
 import {
   createJsonRequest,
   failed,
   type JsonResponse,
+  known,
   orAbsent,
   paise,
   readStatus,
+  refundStatus,
   shortText,
+  textOf,
 } from '../json-request.ts'
 import { bankReference, paymentId } from '../notification.ts'
 
@@ -56,9 +59,6 @@ function errorIn(body: unknown): object {
   return { code, errorCode: reason === 'NA' ? undefined : reason, description }
 }
 
-/** Avoids `String()`, because `String()` would call an object's own toString, which may throw. */
-export const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
-
 /** Whether Razorpay described the error of a response with these words. */
 export const isDescribed = ({ body }: JsonResponse, words: RegExp) => words.test(textOf(Object(body).description))
 
@@ -72,11 +72,16 @@ const whole = <S extends z.ZodType>(schema: S) =>
 /** An amount in paise. */
 export const amount = whole(paise)
 
-/** A time in seconds since 1970. A time in an unknown format is treated as absent. */
-export const moment = whole(z.int().positive().max(99_999_999_999))
-  .transform((seconds) => new Date(seconds * 1000))
-  .optional()
-  .catch(undefined)
+const SECONDS_RULE = 'must be seconds since 1970'
+/** A time in seconds since 1970. */
+export const seconds = z
+  .int(SECONDS_RULE)
+  .positive(SECONDS_RULE)
+  .max(99_999_999_999, SECONDS_RULE)
+  .transform((at) => new Date(at * 1000))
+
+/** A time in an unknown format is treated as absent. */
+export const moment = known(whole(seconds))
 
 /**
  * Fields of a payment in responses and notifications. The service sends its orderId as the note `receipt`. An identifier
@@ -84,18 +89,14 @@ export const moment = whole(z.int().positive().max(99_999_999_999))
  */
 export const paymentFields = {
   id: paymentId,
-  order_id: orAbsent(razorpayId).catch(undefined),
+  order_id: known(razorpayId),
   status: z.string(errorText('must be text')),
   captured: z.unknown().optional(),
   amount: orAbsent(amount),
   currency: orAbsent(z.literal('INR', errorText('must be INR'))),
   created_at: moment,
-  acquirer_data: z
-    .object({ rrn: bankReference })
-    .transform(({ rrn }) => rrn)
-    .optional()
-    .catch(undefined),
-  upi: z.object({ payer_account_type: z.unknown() }).optional().catch(undefined),
+  acquirer_data: known(z.object({ rrn: bankReference }).transform(({ rrn }) => rrn)),
+  upi: known(z.object({ payer_account_type: z.unknown() })),
   error_reason: z.unknown().optional(),
 }
 
@@ -136,7 +137,7 @@ const ACCOUNT_TYPES = {
 
 /** Returns undefined unless `status` is final. `account` is the acquirer account's name. */
 export function toPaymentReport(account: string, orderId: string, payment: Payment): PaymentReport | undefined {
-  const status: FinalStatus | 'pending' | undefined = statusOf(payment)
+  const status = statusOf(payment)
   const failure = status === 'FAIL' ? failureOf(payment) : undefined
   if (status === undefined || status === 'pending' || failure === 'under way') return undefined
   return {
@@ -164,8 +165,10 @@ const REASONS: Partial<Record<FailureReason, RegExp>> = {
 
 function failureOf({ status, error_reason: code }: Payment) {
   if (status === 'refunded') return { reason: 'not_authorised_in_time' } as const
-  const reasons = Object.entries(REASONS) as [FailureReason, RegExp][]
-  return readFailure([code], reasons.find(([, words]) => words.test(textOf(code)))?.[0])
+  return readFailure(
+    [code],
+    findReason(REASONS, (words) => words.test(textOf(code))),
+  )
 }
 
 const REFUND_STATES = new Map<string, RefundStatus>([
@@ -176,23 +179,22 @@ const REFUND_STATES = new Map<string, RefundStatus>([
 
 /** Fields of a refund in responses and notifications. Its `receipt` identifies a refund of the service. */
 export const refundFields = {
-  id: orAbsent(razorpayId).catch(undefined),
+  id: known(razorpayId),
   payment_id: paymentId,
-  receipt: orAbsent(z.string()).catch(undefined),
+  receipt: known(z.string()),
   status: z.string(errorText('must be text')),
   amount: orAbsent(amount),
-  acquirer_data: z.record(z.string(), z.unknown()).optional().catch(undefined),
+  acquirer_data: known(z.record(z.string(), z.unknown())),
 }
 
 export function toRefundUpdate({ id, status: word, amount, acquirer_data: data }: RefundFields): RefundUpdate {
-  const status = REFUND_STATES.get(word)
+  const read = refundStatus(REFUND_STATES, word)
   return {
-    status: status ?? 'PENDING',
-    unknownStatus: status === undefined ? (shortText(word) ?? '?') : undefined,
+    ...read,
     id,
     amount,
     reference: shortText(data?.arn) ?? shortText(data?.rrn) ?? '',
-    reason: status === 'FAIL' ? shortText(word) : undefined,
+    reason: read.status === 'FAIL' ? shortText(word) : undefined,
   }
 }
 

@@ -4,9 +4,9 @@ import { errorText } from '../../../platform/fields.ts'
 import { bodyCheck } from '../../../platform/http/input.ts'
 import { HIGHEST_MAX_RUPEES } from '../../../platform/money.ts'
 import { isOrderId } from '../../payments/intent.ts'
-import type { RefundUpdate } from '../../refunds/refund.ts'
 import { accountName, type RazorpaySettings } from '../accounts.ts'
 import { parseExact } from '../exact-json.ts'
+import { textOf } from '../json-request.ts'
 import {
   type Fields,
   isSigned,
@@ -16,8 +16,8 @@ import {
   onlyFields,
   requiredWithSuccess,
 } from '../notification.ts'
-import { DISPUTE_EVENT, RazorpayDispute, toDisputeReport } from './disputes.ts'
-import { moment, NAME, paymentFields, refundFields, textOf, toPaymentReport, toRefundUpdate } from './http.ts'
+import { DISPUTE_EVENTS, RazorpayDispute, toDisputeReport } from './disputes.ts'
+import { moment, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
 
 /** Events of payments and refunds, with the status that the event states. All other events change nothing. */
 const PAYMENT_EVENTS = new Map([
@@ -67,9 +67,9 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
   // An account may also have payments that the service did not create. Razorpay disables a webhook whose events are
   // rejected for a day, so these events are accepted.
   const orderId = isOrderId(receipt) ? receipt : undefined
-  if (event.startsWith(DISPUTE_EVENT)) {
-    if (orderId === undefined) return undefined
-    const checked = checkDispute({ ...dispute?.entity, status: event.slice(DISPUTE_EVENT.length) })
+  const disputeStatus = DISPUTE_EVENTS.get(event)
+  if (disputeStatus !== undefined && orderId !== undefined) {
+    const checked = checkDispute({ ...dispute?.entity, status: disputeStatus })
     const report = toDisputeReport(checked, { orderId, statedAt: createdAt })
     return report && { dispute: report }
   }
@@ -92,11 +92,11 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
 
 /** Returns undefined for a refund that the service did not create, of a payment that the service did not create. */
 function readRefund(fields: Fields, orderId: string | undefined, payment: Fields | null = {}) {
-  const event = checkRefund(fields)
-  const update: RefundUpdate = toRefundUpdate(event)
-  const ourRefundId = (event.receipt ?? '').toLowerCase()
-  if (isOrderId(ourRefundId)) return { ...update, ourRefundId }
+  const ourRefundId = textOf(fields.receipt).toLowerCase()
+  if (isOrderId(ourRefundId)) return { ...toRefundUpdate(checkRefund(fields)), ourRefundId }
   if (orderId === undefined) return undefined
+  const event = checkRefund(fields)
+  const update = toRefundUpdate(event)
   const { id, amount = 0 } = update
   if (id === undefined) throw badRequest('id is required for a refund that the service did not create')
   if (amount < 1 || amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
@@ -111,10 +111,9 @@ const SIGNATURE = 'Send x-razorpay-signature: the hex HMAC-SHA256 of the body'
 
 /** The fields that are stored from an unreadable notification. All other fields may contain customer data. */
 const STORED = [
-  ...['event', 'payload', 'payment', 'order', 'refund', 'entity', 'notes', 'receipt', 'rrn', 'payment_id'],
-  ...['dispute', ...Object.keys(RazorpayDispute.shape).filter((name) => name !== 'reason_description')],
-  ...['id', 'order_id', 'status', 'amount', 'currency', 'created_at', 'acquirer_data', 'error_reason'],
-]
+  ...['event', 'payload', 'payment', 'order', 'refund', 'dispute', 'entity', 'notes', 'rrn', 'arn'],
+  ...[paymentFields, refundFields, RazorpayDispute.shape].flatMap(Object.keys),
+].filter((name) => !['upi', 'reason_description'].includes(name))
 
 export const razorpayNotifications = ({ account, notificationSecrets }: RazorpaySettings): Notifications => ({
   parse: parseExact,

@@ -2,19 +2,10 @@ import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
 import { utrOfId } from '../../../platform/fields.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
-import { codeOf, notBelieved, readBody, throwUndone } from '../json-request.ts'
-import {
-  isDescribed,
-  paymentsOf,
-  RazorpayList,
-  type RazorpayRequest,
-  refundFields,
-  textOf,
-  toRefundUpdate,
-} from './http.ts'
+import { codeOf, type JsonResponse, notBelieved, readBody, textOf, throwUndone, throwUnsure } from '../json-request.ts'
+import { isDescribed, paymentsOf, RazorpayList, type RazorpayRequest, refundFields, toRefundUpdate } from './http.ts'
 
 const Refund = z.object(refundFields)
-type Refund = z.output<typeof Refund>
 
 /** HTTP statuses with which Razorpay rejects a refund. A proxy's response with such a status is not a rejection. */
 const REJECTED = [400, 404, 422]
@@ -38,38 +29,29 @@ export function razorpayRefunds(request: RazorpayRequest): Refunds {
     const response = await request({ method: 'GET', path }, signal, [200])
     const { items } = readBody(RazorpayList, response, UNREADABLE, { ourRefundId })
     const isOurs = (one: unknown) => textOf(Object(one).receipt).toLowerCase() === ourRefundId
-    const found = items.find(isOurs)
-    return found === undefined ? undefined : updateOf(readBody(Refund, { ...response, body: found }, UNREADABLE))
+    const body = items.find(isOurs)
+    return body === undefined ? undefined : { ...updateOf({ ...response, body }, order), payment }
   }
 
   return {
     async refund(order, signal) {
       const { ourRefundId, amount } = order
       const payment = await findPayment(order, signal).catch(throwUndone)
-      const response = await request(
-        {
-          method: 'POST',
-          path: `payments/${payment.id}/refund`,
-          headers: { 'x-refund-idempotency': ourRefundId },
-          body: { amount, speed: 'normal', receipt: ourRefundId },
-        },
-        signal,
-        [200, 409, ...REJECTED],
-      )
-      if (response.status === 200) {
-        return { ...updateOf(readBody(Refund, response, UNREADABLE, { ourRefundId })), payment }
-      }
+      const headers = { 'x-refund-idempotency': ourRefundId }
+      const body = { amount, speed: 'normal', receipt: ourRefundId }
+      const path = `payments/${payment.id}/refund`
+      const response = await request({ method: 'POST', path, headers, body }, signal, [200, 409, ...REJECTED])
+      if (response.status === 200) return { ...updateOf(response, order), payment }
       if (response.status === 409) {
         throw new AcquirerError('unavailable', 'Razorpay is still processing this refund', { ourRefundId })
       }
       // Checks the refund's status, because Razorpay may reject a repeated request after the first request created the
       // refund.
-      const known = await getRefund(order, signal)
+      const known = await getRefund({ ...order, payment }, signal).catch(throwUnsure)
       if (known) return known
       const code = codeOf(response)
-      if (code !== undefined && !isDescribed(response, /same idempotency key/i)) {
-        return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
-      }
+      const isRejected = code !== undefined && !isDescribed(response, /same idempotency key/i)
+      if (isRejected) return { status: 'FAIL', reference: '', reason: `refused: ${code}`, payment }
       throw notBelieved(response, `Razorpay's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })
@@ -81,4 +63,7 @@ export function razorpayRefunds(request: RazorpayRequest): Refunds {
 
 const UNREADABLE = 'Razorpay returned a refund in an unknown format'
 
-const updateOf = (refund: Refund) => ({ ...toRefundUpdate(refund), ourRefundId: refund.receipt })
+function updateOf(response: JsonResponse, { ourRefundId }: RefundOrder) {
+  const refund = readBody(Refund, response, UNREADABLE, { ourRefundId })
+  return { ...toRefundUpdate(refund), ourRefundId: refund.receipt }
+}

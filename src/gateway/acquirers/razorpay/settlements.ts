@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { text, utrOfId } from '../../../platform/fields.ts'
 import type { ReadSettled, SettledEvent, SettledLine } from '../acquirer.ts'
-import { type JsonResponse, notBelieved, orAbsent, shortText } from '../json-request.ts'
-import type { RazorpayRequest } from './http.ts'
+import { notBelieved, orAbsent, paiseFrom, readPage } from '../json-request.ts'
+import { type RazorpayRequest, seconds } from './http.ts'
 
 const PAGE_ROWS = 1_000
 /** Largest number of pages of a day: 500,000 rows. */
@@ -12,12 +12,8 @@ const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
 /** Pause between two pages, because Razorpay documents no limit of its rate. */
 const PAUSE_MS = 1_000
 
-const PAISE_RULE = 'must be a whole number of paise'
-const paise = z.int(PAISE_RULE).min(0, PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
+const paise = paiseFrom(0)
 const orZero = z.preprocess((value) => value ?? 0, paise)
-
-const SECONDS_RULE = 'must be seconds since 1970'
-const seconds = z.int(SECONDS_RULE).min(0, SECONDS_RULE).max(99_999_999_999, SECONDS_RULE)
 
 const Row = z.object({
   entity_id: z.string('must be text').regex(/^[A-Za-z0-9_]{1,34}$/, 'must be a Razorpay identifier'),
@@ -31,7 +27,7 @@ const Row = z.object({
   currency: z.literal('INR', 'must be INR'),
   fee: orZero,
   tax: orZero,
-  settled_at: orAbsent(seconds.transform((at) => new Date(at * 1000).toISOString())),
+  settled_at: z.preprocess((at) => at || undefined, seconds.transform((at) => at.toISOString()).optional()),
   settlement_utr: orAbsent(text(255)),
   order_receipt: orAbsent(text(255)),
   payment_id: orAbsent(text(255)),
@@ -47,12 +43,12 @@ export function razorpaySettled(request: RazorpayRequest): ReadSettled {
     for (const day of daysOf(from, to)) {
       const [year, month, date] = day.split('-')
       const read = new Set<string>()
-      for (let last: SettledRow | undefined; ; await pause(PAUSE_MS)) {
+      for (; ; await pause(PAUSE_MS)) {
         const parameters = `year=${year}&month=${month}&day=${date}&count=${PAGE_ROWS}&skip=${read.size * PAGE_ROWS}`
         const page = { method: 'GET', path: `settlements/recon/combined?${parameters}`, limit: LIMIT } as const
         const response = await request(page, AbortSignal.timeout(LIMIT.ms), [200])
-        const { items } = readPage(response)
-        last = items.at(-1)
+        const { items } = readPage(Page, response, 'Razorpay', (row) => Object(row).entity_id)
+        const last = items.at(-1)
         if (last === undefined) break
         yield items.map(toSettled)
         if (read.has(last.entity_id))
@@ -72,16 +68,6 @@ function* daysOf(from: string, to: string): Generator<string> {
     yield day.toISOString().slice(0, 10)
 }
 
-function readPage(response: JsonResponse): z.output<typeof Page> {
-  const { data: page, error } = Page.safeParse(response.body)
-  if (page) return page
-  const [{ path, message }] = error.issues as [z.core.$ZodIssue]
-  const reported = response.body as { items?: { entity_id?: unknown }[] } | undefined
-  const id = shortText(reported?.items?.[Number(path[1])]?.entity_id)
-  const problem = id === undefined ? '' : `: ${String(path.at(-1))} of ${id} ${message}`
-  throw notBelieved(response, `Razorpay returned settlements in an unknown format${problem}`)
-}
-
 function toSettled(row: SettledRow): SettledEvent {
   const { entity_id: id, settlement_utr: payoutUtr, settled_at: paidOutAt } = row
   const amount = row.credit - row.debit
@@ -90,19 +76,16 @@ function toSettled(row: SettledRow): SettledEvent {
   if (event === undefined) return { kind, amount, payoutUtr, paidOutAt }
   // Razorpay reports no bank reference. The line of a payment that the service does not know is stored under the id, under
   // which a later pull finds it.
-  const own = event === 'payment' ? utrOfId(id) : `E${utrOfId(id)}`
-  const names =
-    event === 'payment'
-      ? { earlierUtr: own, payment: { id, utr: undefined } }
-      : { utr: own, payment: { id: row.payment_id, utr: undefined } }
-  const times = { initiatedAt: paidOutAt, createdAt: undefined }
+  const isPayment = event === 'payment'
   const line = {
     orderId: row.order_receipt,
+    ...(isPayment ? { earlierUtr: utrOfId(id) } : { utr: `E${utrOfId(id)}` }),
     event,
+    payment: { id: isPayment ? id : row.payment_id, utr: undefined },
     instrument: undefined,
-    ...names,
     ...chargesOf(row, amount),
-    ...times,
+    initiatedAt: paidOutAt,
+    createdAt: undefined,
   }
   return { kind, amount, payoutUtr, paidOutAt, line }
 }

@@ -7,7 +7,7 @@ import { readInstrument } from '../../payments/instrument.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import type { SetuSettings } from '../accounts.ts'
-import { createJsonRequest, failed, orAbsent, paise, readBody, shortText } from '../json-request.ts'
+import { createJsonRequest, failed, known, orAbsent, paise, readBody, shortText } from '../json-request.ts'
 import { bankReference, paymentId } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
@@ -82,7 +82,7 @@ export const paymentFields = {
   productInstanceId: orAbsent(acquirerId),
   amount: orAbsent(paise),
   rrn: bankReference,
-  txnTs: orAbsent(zonedMoment).catch(undefined),
+  txnTs: known(zonedMoment),
   id: paymentId,
   txnId: paymentId,
   customerAccountType: z.unknown().optional(),
@@ -123,7 +123,7 @@ function failureOf(reason: unknown) {
 
 /** Fields of a refund, which its `referenceId` identifies. An id in an unknown format is treated as absent. */
 export const refundFields = {
-  id: orAbsent(acquirerId).catch(undefined),
+  id: known(acquirerId),
   crn: z.unknown().optional(),
   reason: z.unknown().optional(),
 }

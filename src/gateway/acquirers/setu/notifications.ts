@@ -3,7 +3,7 @@ import { unsigned } from '../../../errors.ts'
 import { errorText, text } from '../../../platform/fields.ts'
 import { bodyCheck } from '../../../platform/http/input.ts'
 import { accountName, type SetuSettings } from '../accounts.ts'
-import { orAbsent, paise } from '../json-request.ts'
+import { orAbsent, paise, textOf } from '../json-request.ts'
 import {
   type Fields,
   isSigned,
@@ -41,8 +41,7 @@ const checkRefund = bodyCheck(RefundEvent)
 
 /** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
-  // Avoids `String()`, because `String()` would call an object's own toString, which may throw.
-  const type = typeof fields.eventType === 'string' ? fields.eventType : ''
+  const type = textOf(fields.eventType)
   if (Object.hasOwn(REFUND_EVENTS, type)) {
     const { eventType, ...refund } = checkRefund(fields)
     return { refund: toRefundUpdate({ ...refund, status: REFUND_EVENTS[eventType] }) }

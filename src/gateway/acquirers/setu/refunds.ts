@@ -3,9 +3,9 @@ import { AcquirerError } from '../../../errors.ts'
 import { utrOfId } from '../../../platform/fields.ts'
 import type { PaymentNames } from '../../payments/outcome.ts'
 import { transactionNote } from '../../payments/upi-links.ts'
-import type { RefundUpdate } from '../../refunds/refund.ts'
+import type { RefundStatus } from '../../refunds/refund.ts'
 import type { AcquirerClient, RefundOrder, Refunds } from '../client.ts'
-import { type JsonResponse, orAbsent, paise, readBody, shortText, throwUndone } from '../json-request.ts'
+import { type JsonResponse, orAbsent, paise, readBody, refundStatus, shortText, throwUndone } from '../json-request.ts'
 import { refundFields, type SetuRequest, toRefundUpdate } from './http.ts'
 
 /** Setu documents `amount` and `referenceId` of a refund as optional. */
@@ -18,7 +18,12 @@ const RefundResponse = z.object({
 
 const RefundsResponse = z.object({ refunds: z.array(z.unknown()) })
 
-const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
+const REFUND_STATES = new Map<string, RefundStatus>([
+  ['pending', 'PENDING'],
+  ['initiated', 'PENDING'],
+  ['success', 'SUCCESS'],
+  ['failed', 'FAIL'],
+])
 
 /**
  * HTTP statuses with which Setu finally rejects a refund. A proxy's response with such a status is not a rejection.
@@ -84,11 +89,8 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
   }
 }
 
-function updateOf({ status, ...refund }: z.output<typeof RefundResponse>): RefundUpdate {
-  const state = Object.hasOwn(REFUND_STATES, status) ? REFUND_STATES[status as keyof typeof REFUND_STATES] : undefined
-  const unknownStatus = state === undefined ? (shortText(status) ?? '?') : undefined
-  return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
-}
+const updateOf = ({ status, ...refund }: z.output<typeof RefundResponse>) =>
+  toRefundUpdate({ ...refund, ...refundStatus(REFUND_STATES, status) })
 
 /** Returns Setu's reason for a rejection. Throws for a proxy's response, because Setu may have accepted the refund. */
 function errorOf(response: JsonResponse): string {
