@@ -1,10 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { CallFault } from '../support/bank-faults.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE } from '../support/fake-cashfree.ts'
 import { PHONEPE } from '../support/fake-phonepe.ts'
+import { RAZORPAY } from '../support/fake-razorpay.ts'
 import { SETU } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
 import type { FakePhonepe } from '../support/phonepe-bank.ts'
+import type { FakeRazorpay } from '../support/razorpay-bank.ts'
 import {
   CREATE,
   intentFields,
@@ -18,17 +21,20 @@ import {
 } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
+import { FAULTS } from './conformance/links.ts'
 
 let service: TestService
 let setu: FakeSetu
 let cashfree: FakeCashfree
 let phonepe: FakePhonepe
+let razorpay: FakeRazorpay
 beforeAll(async () => {
   const clock = { now: () => new Date() }
   ;[setu, cashfree] = [await startBank(SETU, () => clock.now()), await startBank(CASHFREE, () => clock.now())]
-  phonepe = await startBank(PHONEPE, () => clock.now())
+  ;[phonepe, razorpay] = [await startBank(PHONEPE, () => clock.now()), await startBank(RAZORPAY, () => clock.now())]
+  const settings = { ...SETU.settings(setu), ...CASHFREE.settings(cashfree), ...PHONEPE.settings(phonepe) }
   service = await startService({
-    acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree), ...PHONEPE.settings(phonepe) },
+    acquirers: { ...settings, ...RAZORPAY.settings(razorpay) },
     limits: { acquirers: { firstLinkMs: 250, requestMs: 30_000 }, outbound: { acquirerMs: 30_000 } },
   })
   clock.now = service.clock.now
@@ -42,7 +48,7 @@ const HANGS = { afterMs: 350 }
 
 async function newMerchantOf(acquirer: string, fallbackAcquirer: string) {
   const { mid } = await newMerchant(service.db, {
-    payees: ['chaipoint@examplebank', 'cf.demo*@icici', 'demomerchantonline@ybl'],
+    payees: ['chaipoint@examplebank', 'cf.demo*@icici', 'demomerchantonline@ybl', 'rzr.demo*@icici'],
     ...{ acquirer, acquirerMerchantId: unique('ID'), fallbackAcquirer, fallbackAcquirerMerchantId: unique('NEXT') },
   })
   return { mid, key: await newKey(service.db, { mid }) }
@@ -59,6 +65,34 @@ async function makerOf(orderId: string) {
     [orderId],
   )
   return rows[0]
+}
+
+const NAMES = ['setu', 'cashfree', 'phonepe', 'razorpay'] as const
+type Name = (typeof NAMES)[number]
+const PAIRS = NAMES.flatMap((first) => NAMES.filter((name) => name !== first).map((name) => [first, name] as const))
+
+type FaultyBank = { nextFaults: Record<string, CallFault[]>; calls: string[]; openOrders: () => string[] }
+
+/** Returns a bank with the calls that create a link, and the orders that a customer can pay. */
+function bankOf(name: Name): FaultyBank {
+  const idsOf = (orders: { orderId: string }[]) => orders.map(({ orderId }) => orderId)
+  const hasLink = ({ links }: { links: unknown[] }) => links.length > 0
+  const open = {
+    setu: () =>
+      [...setu.qrs.values()].filter(({ status }) => status === 'active').map(({ referenceId }) => referenceId),
+    cashfree: () =>
+      idsOf([...cashfree.orders.values()].filter((order) => hasLink(order) && cashfree.statusOf(order) === 'ACTIVE')),
+    phonepe: () => idsOf([...phonepe.orders.values()].filter((order) => phonepe.stateOf(order) === 'PENDING')),
+    razorpay: () => idsOf([...razorpay.orders.values()].filter(hasLink)),
+  }
+  const calls = {
+    setu: ['createDqr'],
+    cashfree: ['createOrder', 'openSession'],
+    phonepe: ['createOrder'],
+    razorpay: ['createOrder', 'createPayment'],
+  }
+  const { nextFaults } = { setu, cashfree, phonepe, razorpay }[name]
+  return { nextFaults: nextFaults as FaultyBank['nextFaults'], calls: calls[name], openOrders: open[name] }
 }
 
 describe('failover to the fallback acquirer', () => {
@@ -133,11 +167,40 @@ describe('failover to the fallback acquirer', () => {
     },
   )
 
-  it('uses PhonePe as the fallback acquirer when Setu rejects the order', async () => {
-    setu.nextFaults.createDqr = [{ status: 400 }]
-    const { status, body } = await create(await newMerchantOf('setu', 'phonepe'))
+  it.each([
+    ['rejects the order', 'createOrder', { status: 400 }],
+    ['hangs while creating the order', 'createOrder', HANGS],
+    ['closes the connection instead of returning the order', 'createOrder', 'no response'],
+    ['rejects the link', 'createPayment', { status: 400 }],
+    ['returns 429 for the link', 'createPayment', { status: 429 }],
+  ] as const)('uses the fallback acquirer when Razorpay %s', async (_, call, fault) => {
+    razorpay.nextFaults[call] = [fault]
+    const { status, body } = await create(await newMerchantOf('razorpay', 'setu'))
     expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byFallback: true })
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byFallback: true })
+    expect(razorpay.find(body.data.orderId)?.links ?? []).toEqual([])
+  })
+
+  it.each([
+    ['returns 500 for the link', { status: 500 }],
+    ['hangs while creating the link', HANGS],
+    ['closes the connection instead of returning the link', 'no response'],
+    ['creates a link for another payee', 'wrong payee'],
+  ] as const)(
+    'does not use the fallback acquirer when Razorpay %s, because Razorpay may have created a link that Razorpay cannot close',
+    async (_, fault) => {
+      razorpay.nextFaults.createPayment = [fault]
+      const before = setu.countOf('createDqr')
+      expect((await create(await newMerchantOf('razorpay', 'setu'))).status).toBe(503)
+      expect(setu.countOf('createDqr')).toBe(before)
+    },
+  )
+
+  it.each(['phonepe', 'razorpay'])('uses %s as the fallback acquirer when Setu rejects the order', async (fallback) => {
+    setu.nextFaults.createDqr = [{ status: 400 }]
+    const { status, body } = await create(await newMerchantOf('setu', fallback))
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: fallback, byFallback: true })
   })
 
   it('does not use the fallback acquirer if Cashfree may have created a link that Cashfree cannot close', async () => {
@@ -160,6 +223,33 @@ describe('failover to the fallback acquirer', () => {
     expect(order?.links).toHaveLength(1)
     await expect.poll(() => order?.status).toBe('TERMINATED')
   })
+
+  it.each(PAIRS)(
+    'never leaves an order with two links that can be paid when %s fails, or rejects the order and %s fails',
+    async (first, fallback) => {
+      const merchant = await newMerchantOf(first, fallback)
+      const [bank, next] = [bankOf(first), bankOf(fallback)]
+      const createAll = async (times: number) => {
+        const responses = await Promise.all(Array.from({ length: times }, () => create(merchant)))
+        const created = responses.flatMap(({ status, body }) => (status === 200 ? [body.data.orderId] : []))
+        const open = [...bank.openOrders(), ...next.openOrders()]
+        expect(open.filter((orderId, index) => open.indexOf(orderId) !== index)).toEqual([])
+        expect(open).toEqual(expect.arrayContaining(created))
+        service.clock.advance(10)
+        return created
+      }
+      for (const call of bank.calls) {
+        bank.nextFaults[call] = [...FAULTS]
+        const created = await createAll(FAULTS.length)
+        expect((await Promise.all(created.map(makerOf))).map(({ acquirer }) => acquirer)).toContain(fallback)
+      }
+      for (const call of next.calls) {
+        bank.nextFaults[bank.calls[0] as string] = FAULTS.map(() => ({ status: 400 }))
+        next.nextFaults[call] = [...FAULTS]
+        await createAll(FAULTS.length)
+      }
+    },
+  )
 
   it('ops merchants shows the fallback acquirer and rejects invalid combinations of acquirers', async () => {
     const settings = {
