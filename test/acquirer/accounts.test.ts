@@ -7,6 +7,7 @@ import { RIGHTS } from '../../src/platform/rights.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure } from '../support/cashfree-schema.ts'
 import { asRole } from '../support/database-url.ts'
+import { RAZORPAY, razorpaySettings } from '../support/fake-razorpay.ts'
 import { runOps } from '../support/ops.ts'
 import {
   CREATE,
@@ -131,6 +132,37 @@ describe('two merchants’ acquirer accounts at one acquirer', () => {
       )
       expect(rows).toEqual([{ link: `cashfree:${account}`, payment: `cashfree:${account}` }])
     }
+  })
+
+  it.each([
+    ['a notification', {}, 'notification'],
+    ['a status check', { lost: 1 }, 'enquiry'],
+  ])('records a payment at a Razorpay account of the merchant’s own by %s', async (_, faults, source) => {
+    const bank = await startBank(RAZORPAY, service.clock.now)
+    const { apiUrl, clientId, clientSecret, notificationSecrets } = razorpaySettings(bank)
+    const account = unique('rz')
+    bank.notifyUrl = `${url}${RAZORPAY.path}/${account}`
+    const lines = [
+      ...[`RAZORPAY_API_URL=${apiUrl}`, `RAZORPAY_KEY_ID=${clientId}`, `RAZORPAY_KEY_SECRET=${clientSecret}`],
+      ...[`RAZORPAY_WEBHOOK_SECRETS=${notificationSecrets}`, 'RAZORPAY_LINK_MINUTES=15'],
+    ]
+    const added = await ops(['accounts', 'add', '--account', account, '--acquirer', 'razorpay'], lines.join('\n'))
+    expect(added).toMatchObject({ code: 0 })
+    const { mid } = await newMerchant(service.db, {
+      ...{ acquirer: `razorpay:${account}`, acquirerMerchantId: unique('RZ'), payees: ['rzr.demo*@icici'] },
+    })
+    const merchant = { mid, key: await newKey(service.db, { mid }) }
+    const orderId = await create(merchant)
+    await bank.pay(orderId, { faults })
+    await service.db.query('update acquirer_intents set status_check_at = $2 where order_id = $1', [
+      ...[orderId, service.clock.now()],
+    ])
+    await expect.poll(() => statusOf(merchant, orderId)).toBe('SUCCESS')
+    const { rows } = await service.db.query(
+      'select a.acquirer as link, p.acquirer as payment, source from acquirer_intents a join payments p using (mid, order_id) where order_id = $1',
+      [orderId],
+    )
+    expect(rows).toEqual([{ link: `razorpay:${account}`, payment: `razorpay:${account}`, source }])
   })
 
   it('returns 404 for a notification about one account’s order that is signed with another account’s secret', async () => {
@@ -362,10 +394,10 @@ describe('the command ops accounts', () => {
     expect(await inProduction(add, sandbox)).toMatchObject({ code: 1, stderr: expect.stringContaining(REJECTED) })
     await ops(add, sandbox)
     expect((await opened())?.error).toContain(REJECTED)
-    const listed = JSON.parse((await inProduction(['accounts', 'list'])).stdout)
-    expect(listed.filter(({ state }: { state: string }) => state === 'rejected')).toMatchObject([
-      { name: 'cashfree:tried', fault: expect.stringContaining(REJECTED) },
-    ])
+    const listed: { name: string; state: string }[] = JSON.parse((await inProduction(['accounts', 'list'])).stdout)
+    // In production, the accounts of Razorpay's test mode are rejected too.
+    const rejected = listed.filter(({ name, state }) => state === 'rejected' && !name.startsWith('razorpay:'))
+    expect(rejected).toMatchObject([{ name: 'cashfree:tried', fault: expect.stringContaining(REJECTED) }])
     const { mid } = await newMerchantOf('acme')
     const moved = await inProduction(['merchants', 'update', '--mid', mid, '--account', 'tried'])
     expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining(REJECTED)])

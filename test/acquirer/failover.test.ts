@@ -1,10 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { CallFault } from '../support/bank-faults.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE } from '../support/fake-cashfree.ts'
 import { PHONEPE } from '../support/fake-phonepe.ts'
+import { RAZORPAY } from '../support/fake-razorpay.ts'
 import { SETU } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
 import type { FakePhonepe } from '../support/phonepe-bank.ts'
+import type { FakeRazorpay } from '../support/razorpay-bank.ts'
 import {
   CREATE,
   intentFields,
@@ -18,19 +21,26 @@ import {
 } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
+import { FAULTS } from './conformance/links.ts'
 
 let service: TestService
+/** Has long time limits, so that a busy machine does not turn a response of an acquirer into a failure. */
+let patient: TestService
 let setu: FakeSetu
 let cashfree: FakeCashfree
 let phonepe: FakePhonepe
+let razorpay: FakeRazorpay
 beforeAll(async () => {
   const clock = { now: () => new Date() }
   ;[setu, cashfree] = [await startBank(SETU, () => clock.now()), await startBank(CASHFREE, () => clock.now())]
-  phonepe = await startBank(PHONEPE, () => clock.now())
-  service = await startService({
-    acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree), ...PHONEPE.settings(phonepe) },
-    limits: { acquirers: { firstLinkMs: 250, requestMs: 30_000 }, outbound: { acquirerMs: 30_000 } },
-  })
+  ;[phonepe, razorpay] = [await startBank(PHONEPE, () => clock.now()), await startBank(RAZORPAY, () => clock.now())]
+  const settings = { ...SETU.settings(setu), ...CASHFREE.settings(cashfree), ...PHONEPE.settings(phonepe) }
+  const start = (firstLinkMs: number) =>
+    startService({
+      acquirers: { ...settings, ...RAZORPAY.settings(razorpay) },
+      limits: { acquirers: { firstLinkMs, requestMs: 30_000 }, outbound: { acquirerMs: 30_000 } },
+    })
+  ;[service, patient] = [await start(250), await start(30_000)]
   clock.now = service.clock.now
   cashfree.notifyUrl = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}${CASHFREE.path}`
 })
@@ -40,12 +50,12 @@ beforeEach(() => service.clock.advance(10))
 /** Longer than the time limit of the first of two acquirers. */
 const HANGS = { afterMs: 350 }
 
-async function newMerchantOf(acquirer: string, fallbackAcquirer: string) {
-  const { mid } = await newMerchant(service.db, {
-    payees: ['chaipoint@examplebank', 'cf.demo*@icici', 'demomerchantonline@ybl'],
+async function newMerchantOf(acquirer: string, fallbackAcquirer: string, { db } = service) {
+  const { mid } = await newMerchant(db, {
+    payees: ['chaipoint@examplebank', 'cf.demo*@icici', 'demomerchantonline@ybl', 'rzr.demo*@icici'],
     ...{ acquirer, acquirerMerchantId: unique('ID'), fallbackAcquirer, fallbackAcquirerMerchantId: unique('NEXT') },
   })
-  return { mid, key: await newKey(service.db, { mid }) }
+  return { mid, key: await newKey(db, { mid }) }
 }
 
 type Merchant = Awaited<ReturnType<typeof newMerchantOf>>
@@ -53,12 +63,40 @@ type Merchant = Awaited<ReturnType<typeof newMerchantOf>>
 const create = ({ mid, key }: Merchant) => post(service.app, CREATE, intentFields(mid), key)
 
 /** Returns the acquirer that created the link of an order, and whether it was the fallback. */
-async function makerOf(orderId: string) {
-  const { rows } = await service.db.query(
+async function makerOf(orderId: string, { db } = service) {
+  const { rows } = await db.query(
     'select acquirer, by_fallback as "byFallback" from acquirer_intents where order_id = $1',
     [orderId],
   )
   return rows[0]
+}
+
+const NAMES = ['setu', 'cashfree', 'phonepe', 'razorpay'] as const
+type Name = (typeof NAMES)[number]
+const PAIRS = NAMES.flatMap((first) => NAMES.filter((name) => name !== first).map((name) => [first, name] as const))
+
+type FaultyBank = { nextFaults: Record<string, CallFault[]>; calls: string[]; openOrders: () => string[] }
+
+/** Returns a bank with the calls that create a link, and the orders that a customer can pay. */
+function bankOf(name: Name): FaultyBank {
+  const idsOf = (orders: { orderId: string }[]) => orders.map(({ orderId }) => orderId)
+  const hasLink = ({ links }: { links: unknown[] }) => links.length > 0
+  const open = {
+    setu: () =>
+      [...setu.qrs.values()].filter(({ status }) => status === 'active').map(({ referenceId }) => referenceId),
+    cashfree: () =>
+      idsOf([...cashfree.orders.values()].filter((order) => hasLink(order) && cashfree.statusOf(order) === 'ACTIVE')),
+    phonepe: () => idsOf([...phonepe.orders.values()].filter((order) => phonepe.stateOf(order) === 'PENDING')),
+    razorpay: () => idsOf([...razorpay.orders.values()].filter(hasLink)),
+  }
+  const calls = {
+    setu: ['createDqr'],
+    cashfree: ['createOrder', 'openSession'],
+    phonepe: ['createOrder'],
+    razorpay: ['createOrder', 'createPayment'],
+  }
+  const { nextFaults } = { setu, cashfree, phonepe, razorpay }[name]
+  return { nextFaults: nextFaults as FaultyBank['nextFaults'], calls: calls[name], openOrders: open[name] }
 }
 
 describe('failover to the fallback acquirer', () => {
@@ -133,11 +171,40 @@ describe('failover to the fallback acquirer', () => {
     },
   )
 
-  it('uses PhonePe as the fallback acquirer when Setu rejects the order', async () => {
-    setu.nextFaults.createDqr = [{ status: 400 }]
-    const { status, body } = await create(await newMerchantOf('setu', 'phonepe'))
+  it.each([
+    ['rejects the order', 'createOrder', { status: 400 }],
+    ['hangs while creating the order', 'createOrder', HANGS],
+    ['closes the connection instead of returning the order', 'createOrder', 'no response'],
+    ['rejects the link', 'createPayment', { status: 400 }],
+    ['returns 429 for the link', 'createPayment', { status: 429 }],
+  ] as const)('uses the fallback acquirer when Razorpay %s', async (_, call, fault) => {
+    razorpay.nextFaults[call] = [fault]
+    const { status, body } = await create(await newMerchantOf('razorpay', 'setu'))
     expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byFallback: true })
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byFallback: true })
+    expect(razorpay.find(body.data.orderId)?.links ?? []).toEqual([])
+  })
+
+  it.each([
+    ['returns 500 for the link', { status: 500 }],
+    ['hangs while creating the link', HANGS],
+    ['closes the connection instead of returning the link', 'no response'],
+    ['creates a link for another payee', 'wrong payee'],
+  ] as const)(
+    'does not use the fallback acquirer when Razorpay %s, because Razorpay may have created a link that Razorpay cannot close',
+    async (_, fault) => {
+      razorpay.nextFaults.createPayment = [fault]
+      const before = setu.countOf('createDqr')
+      expect((await create(await newMerchantOf('razorpay', 'setu'))).status).toBe(503)
+      expect(setu.countOf('createDqr')).toBe(before)
+    },
+  )
+
+  it.each(['phonepe', 'razorpay'])('uses %s as the fallback acquirer when Setu rejects the order', async (fallback) => {
+    setu.nextFaults.createDqr = [{ status: 400 }]
+    const { status, body } = await create(await newMerchantOf('setu', fallback))
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: fallback, byFallback: true })
   })
 
   it('does not use the fallback acquirer if Cashfree may have created a link that Cashfree cannot close', async () => {
@@ -160,6 +227,39 @@ describe('failover to the fallback acquirer', () => {
     expect(order?.links).toHaveLength(1)
     await expect.poll(() => order?.status).toBe('TERMINATED')
   })
+
+  it.each(PAIRS)(
+    'never leaves an order with two links that can be paid when %s fails, or rejects the order and %s fails',
+    async (first, fallback) => {
+      const { mid, key } = await newMerchantOf(first, fallback, patient)
+      const { app, clock } = patient
+      clock.set(service.clock.now().toISOString())
+      const [bank, next] = [bankOf(first), bankOf(fallback)]
+      const createAll = async (times: number) => {
+        const responses = await Promise.all(
+          Array.from({ length: times }, () => post(app, CREATE, intentFields(mid), key)),
+        )
+        const created = responses.flatMap(({ status, body }) => (status === 200 ? [body.data.orderId] : []))
+        const open = [...bank.openOrders(), ...next.openOrders()]
+        expect(open.filter((orderId, index) => open.indexOf(orderId) !== index)).toEqual([])
+        expect(open).toEqual(expect.arrayContaining(created))
+        clock.advance(10)
+        return created
+      }
+      for (const call of bank.calls) {
+        bank.nextFaults[call] = [...FAULTS]
+        const created = await createAll(FAULTS.length)
+        expect(
+          (await Promise.all(created.map((orderId) => makerOf(orderId, patient)))).map(({ acquirer }) => acquirer),
+        ).toContain(fallback)
+      }
+      for (const call of next.calls) {
+        bank.nextFaults[bank.calls[0] as string] = FAULTS.map(() => ({ status: 400 }))
+        next.nextFaults[call] = [...FAULTS]
+        await createAll(FAULTS.length)
+      }
+    },
+  )
 
   it('ops merchants shows the fallback acquirer and rejects invalid combinations of acquirers', async () => {
     const settings = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { isGenerated, runs } from '../support/generated.ts'
-import { startCashfree, startPhonepe, startSetu } from './histories/banks.ts'
+import { startCashfree, startPhonepe, startRazorpay, startSetu } from './histories/banks.ts'
 import { asChecked, expected, type History, history, inWords, statusChecksPending } from './histories/history.ts'
 import { createPlayer, type End } from './histories/play.ts'
 
@@ -21,23 +21,24 @@ const LIMITS = {
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 
-const starters = [startSetu, startCashfree, startPhonepe]
+const starters = [startSetu, startCashfree, startRazorpay, startPhonepe]
 const players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: LIMITS }))))
 
-type Ends = { setu: End; cashfree: End; phonepe: End }
+type Ends = { setu: End; cashfree: End; razorpay: End; phonepe: End }
 
-/** Plays the histories at all three acquirers and returns how each ended. */
+/** Plays the histories at all four acquirers and returns how each ended. */
 async function play(histories: History[]): Promise<Ends[]> {
   const played = await Promise.all(players.map((player) => player.play(histories)))
   return histories.map((_, index) => {
-    const [setu, cashfree, phonepe] = played.map((ends) => ends[index]) as [End, End, End]
-    return { setu, cashfree, phonepe }
+    const [setu, cashfree, razorpay, phonepe] = played.map((ends) => ends[index]) as [End, End, End, End]
+    return { setu, cashfree, razorpay, phonepe }
   })
 }
 
-function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
+function expectSame(history: History, { setu, cashfree, razorpay, phonepe }: Ends): void {
   expect(cashfree).toEqual(setu)
-  // Setu and Cashfree could agree on a wrong result, so it is also compared with the expected one.
+  expect(razorpay).toEqual(setu)
+  // The three could agree on a wrong result, so it is also compared with the expected one.
   expectEnd(setu, history)
   // PhonePe's notifications are not proof: its status is checked at other times, and only the bank's own records are
   // known.
@@ -67,7 +68,7 @@ function knownSince({ steps }: History, { checked }: End): number {
   return moments.find(isPaidAt) ?? Number.POSITIVE_INFINITY
 }
 
-it('the service stores the same data for a payment history at Setu as at Cashfree, and at PhonePe stores the results of status checks', {
+it('the service stores the same data for a payment history at Setu, Cashfree and Razorpay, and at PhonePe stores the results of status checks', {
   timeout: 1_800_000,
 }, async () => {
   const seed = isGenerated() ? Math.floor(Math.random() * 2 ** 31) : 1

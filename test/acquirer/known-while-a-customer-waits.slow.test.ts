@@ -10,17 +10,19 @@ import type { JobSource } from '../../src/platform/scheduler.ts'
 import { seeded } from '../support/bank-faults.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
+import { newRazorpayMerchant, RAZORPAY } from '../support/fake-razorpay.ts'
 import { newSetuMerchant, SETU } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
+import type { FakeRazorpay } from '../support/razorpay-bank.ts'
 import { post, STATUS, startService, type TestService, unique } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { allow } from '../support/webhooks.ts'
 
-// Two acquirers lose all notifications. The test plays an hour of their orders second by second, on a simulated clock.
+// Three acquirers lose all notifications. The test plays an hour of their orders second by second, on a simulated clock.
 
-const ORDERS = 200
+const ORDERS = 300
 const CREATED_WITHIN_SECONDS = 60
 const TO_PAY_SECONDS = 15 * 60
 const HOUR_SECONDS = 3_600
@@ -28,13 +30,14 @@ const POLL_SECONDS = 3
 const POLLED_ORDERS = 5_000
 const KNOWN_WITHIN_SECONDS = 100
 
-type Bank = FakeSetu | FakeCashfree
+const ACQUIRERS = ['setu', 'cashfree', 'razorpay'] as const
+type Acquirer = (typeof ACQUIRERS)[number]
 
 /**
  * An order; times are in seconds from its creation. `way` is how the merchant or the customer waits for the result.
  */
 type Order = {
-  acquirer: 'setu' | 'cashfree'
+  acquirer: Acquirer
   way: 'page' | 'polling' | 'nobody'
   merchant: NewMerchant
   orderId: string
@@ -45,28 +48,33 @@ type Order = {
 }
 
 let service: TestService
-let setu: FakeSetu
-let cashfree: FakeCashfree
+let banks: { setu: FakeSetu; cashfree: FakeCashfree; razorpay: FakeRazorpay }
 beforeAll(async () => {
   const clock = { now: () => new Date() }
-  setu = await startBank(SETU, () => clock.now())
-  cashfree = await startBank(CASHFREE, () => clock.now())
-  const acquirers = { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
+  banks = {
+    setu: await startBank(SETU, () => clock.now()),
+    cashfree: await startBank(CASHFREE, () => clock.now()),
+    razorpay: await startBank(RAZORPAY, () => clock.now()),
+  }
+  const limits = { webhooks: { lookIntervalMs: 3_600_000 } }
   // The test itself runs pending jobs, so the service's timer must not.
-  service = await startService({ asServiceRole: true, acquirers, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
+  service = await startService({ asServiceRole: true, acquirers: settings(), limits })
   clock.now = service.clock.now
 })
 
-const bankOf = ({ acquirer }: Pick<Order, 'acquirer'>): Bank => (acquirer === 'setu' ? setu : cashfree)
+const settings = () => ({
+  ...SETU.settings(banks.setu),
+  ...CASHFREE.settings(banks.cashfree),
+  ...RAZORPAY.settings(banks.razorpay),
+})
 
 /** The acquirers of one instance, with its own HTTP client. */
 function startInstance() {
   const { db, clock } = service
   const log = { warn: () => undefined, error: () => undefined }
   const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: clock.now })
-  const settings = { direct: [], ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
   const options = { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: clock.elapsedMs }
-  const { clientOf } = createAcquirers(createAccounts(settings), http, options)
+  const { clientOf } = createAcquirers(createAccounts({ direct: [], ...settings() }), http, options)
   const recording = { reports: createReports(db), now: clock.now }
   const statusChecks = createStatusChecks(db)
   const rulesOf = statusCheckRulesOf
@@ -85,13 +93,17 @@ async function lookAndDo({ findQueues, concurrency }: JobSource, isKilled: () =>
 
 /** Creates orders with random times, for one merchant at each acquirer; `ways` alternate. */
 async function newOrders(count: number, random: () => number, ways: readonly Order['way'][]): Promise<Order[]> {
-  const merchants = { setu: await newSetuMerchant(service), cashfree: await newCashfreeMerchant(service) }
+  const merchants = {
+    setu: await newSetuMerchant(service),
+    cashfree: await newCashfreeMerchant(service),
+    razorpay: await newRazorpayMerchant(service),
+  }
   return Array.from({ length: count }, (_, i) => {
-    const acquirer = i % 2 ? ('setu' as const) : ('cashfree' as const)
+    const acquirer = ACQUIRERS[i % ACQUIRERS.length] as Acquirer
     const paidAt = 5 + random() * (TO_PAY_SECONDS - 10)
     return {
       acquirer,
-      way: ways[Math.floor(i / 2) % ways.length] as Order['way'],
+      way: ways[Math.floor(i / ACQUIRERS.length) % ways.length] as Order['way'],
       merchant: merchants[acquirer],
       orderId: '',
       createdAt: Math.floor(random() * CREATED_WITHIN_SECONDS),
@@ -114,7 +126,8 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
     const ageOf = ({ createdAt }: Order) => second - createdAt
     for (const order of open) {
       if (ageOf(order) === 0) order.orderId = await createOrder(service, order.merchant, { order_id: unique('O') })
-      if (ageOf(order) === Math.floor(order.paidAt)) await bankOf(order).pay(order.orderId, { faults: { lost: 1 } })
+      if (ageOf(order) === Math.floor(order.paidAt))
+        await banks[order.acquirer].pay(order.orderId, { faults: { lost: 1 } })
     }
     const created = open.filter((order) => ageOf(order) > 0)
     const pages = created.filter((order) => order.way === 'page' && ageOf(order) >= order.cameBackAt)
@@ -141,13 +154,18 @@ const isInTime = ({ recordedAt = Number.POSITIVE_INFINITY, paidAt }: Order) =>
   recordedAt - paidAt <= KNOWN_WITHIN_SECONDS
 const shareOf = (orders: readonly Order[]) => orders.filter(isInTime).length / orders.length
 
+/** How the paths of an order's status checks end. */
+const STATUS_PATHS: Record<Acquirer, (orderId: string) => string> = {
+  setu: (orderId) => `/${banks.setu.find(orderId)?.id}/last`,
+  cashfree: (orderId) => `/orders/${orderId}`,
+  razorpay: (orderId) => `/orders/${banks.razorpay.find(orderId)?.id}/payments`,
+}
+
 /** Returns the largest number of status checks of one order that reached a bank. */
 function mostStatusChecks(orders: readonly Order[]): number {
-  const counts = orders.map((order) => {
-    const name = order.acquirer === 'setu' ? setu.find(order.orderId)?.id : order.orderId
-    return bankOf(order).requests.filter(
-      ({ path }) => path.endsWith(`/${name}/last`) || path.endsWith(`/orders/${name}`),
-    ).length
+  const counts = orders.map(({ acquirer, orderId }) => {
+    const end = STATUS_PATHS[acquirer](orderId)
+    return banks[acquirer].requests.filter(({ path }) => path.endsWith(end)).length
   })
   return Math.max(...counts)
 }
@@ -167,30 +185,38 @@ describe('payments whose notifications are lost', () => {
       setuPollingEarly: shareOf(of('setu', 'polling').filter(({ paidAt }) => paidAt <= 80)),
       cashfreePage: shareOf(of('cashfree', 'page')),
       cashfreePolling: shareOf(of('cashfree', 'polling')),
+      razorpayPage: shareOf(of('razorpay', 'page')),
+      razorpayPolling: shareOf(of('razorpay', 'polling')),
     }
     console.info('recorded in time, by acquirer and waiting party:', shares)
     expect(shares).toMatchObject({ setuPage: 1, setuPollingEarly: 1, cashfreePage: 1, cashfreePolling: 1 })
+    expect(shares).toMatchObject({ razorpayPage: 1, razorpayPolling: 1 })
     expect(orders.every(({ recordedAt }) => recordedAt !== undefined)).toBe(true)
   })
 
   it('never exceeds the acquirer’s limit on status checks per order, even if a tenth of the checks never finishes', {
     timeout: 900_000,
   }, async () => {
-    for (const bank of [setu, cashfree]) bank.requests.length = 0
+    for (const bank of Object.values(banks)) bank.requests.length = 0
     const random = seeded(815)
-    const orders = await newOrders(240, random, ['page', 'polling', 'nobody'])
+    const orders = await newOrders(360, random, ['page', 'polling', 'nobody'])
     await play(orders, random, 0.1)
     const of = (acquirer: Order['acquirer']) => orders.filter((order) => order.acquirer === acquirer)
     expect(mostStatusChecks(of('setu'))).toBeLessThanOrEqual(3)
-    expect(mostStatusChecks(of('cashfree'))).toBeLessThanOrEqual(12)
+    for (const acquirer of ['cashfree', 'razorpay'] as const) {
+      const most = mostStatusChecks(of(acquirer))
+      expect(most).toBeGreaterThan(0)
+      expect(most).toBeLessThanOrEqual(12)
+    }
     const { rows } = await service.db.query(
       'select acquirer, max(status_checks) from acquirer_intents group by 1 order by 1',
     )
     expect(rows).toEqual([
       { acquirer: 'cashfree', max: expect.any(Number) },
+      { acquirer: 'razorpay', max: expect.any(Number) },
       { acquirer: 'setu', max: 3 },
     ])
-    expect(rows[0].max).toBeLessThanOrEqual(12)
+    for (const { max } of rows) expect(max).toBeLessThanOrEqual(12)
     // Nothing waits for these orders, so their first check is scheduled 90 s after the expiry.
     const endsAt = TO_PAY_SECONDS + 90
     const early = orders.filter(({ way, recordedAt = endsAt }) => way === 'nobody' && recordedAt < endsAt)

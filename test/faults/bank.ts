@@ -1,6 +1,8 @@
 import type { Database } from '../../src/platform/db/pool.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure as departureOfCashfree } from '../support/cashfree-schema.ts'
+import { type FakeRazorpay, startFakeRazorpay } from '../support/razorpay-bank.ts'
+import { departure as departureOfRazorpay } from '../support/razorpay-schema.ts'
 import { type FakeSetu, startFakeSetu } from '../support/setu-bank.ts'
 import { departure } from '../support/setu-schema.ts'
 import { type NewMerchant, newMerchant } from '../support/tenants.ts'
@@ -36,6 +38,19 @@ export async function openCashfree(db: Database): Promise<Opened<FakeCashfree>> 
   return { bank, merchant, settings, path: '/acquirer/cashfree/notification' }
 }
 
+async function openRazorpay(db: Database): Promise<Opened<FakeRazorpay>> {
+  const account = { ...CREDENTIALS, webhookSecret: NOTIFICATION_SECRET }
+  const bank = await startFakeRazorpay({ ...account, now: () => new Date(), check: departureOfRazorpay })
+  const settings = {
+    RAZORPAY_API_URL: bank.apiUrl,
+    RAZORPAY_KEY_ID: CREDENTIALS.clientId,
+    RAZORPAY_KEY_SECRET: CREDENTIALS.clientSecret,
+    RAZORPAY_WEBHOOK_SECRETS: NOTIFICATION_SECRET,
+  }
+  const merchant = await newMerchant(db, { acquirer: 'razorpay', acquirerMerchantId: 'RZ1', payees: ['rzr.*@icici'] })
+  return { bank, merchant, settings, path: '/acquirer/razorpay/notification' }
+}
+
 /** The common interface of the fake banks. */
 export type AnyBank = Pick<FakeSetu, 'goAway' | 'comeBack' | 'sendWaiting' | 'violations' | 'notifyUrl'> & {
   requests: { call: string; path: string; body: unknown }[]
@@ -53,7 +68,7 @@ type OpenBank = (db: Database) => Promise<
   }
 >
 
-export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
+export const BANKS: Record<'setu' | 'cashfree' | 'razorpay', OpenBank> = {
   async setu(db) {
     const { bank, ...opened } = await openBank(db)
     return {
@@ -67,6 +82,17 @@ export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
 
   async cashfree(db) {
     const { bank, ...opened } = await openCashfree(db)
+    return {
+      ...opened,
+      bank,
+      paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
+      statusChecks: 'payments',
+      failStatusChecks: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
+    }
+  },
+
+  async razorpay(db) {
+    const { bank, ...opened } = await openRazorpay(db)
     return {
       ...opened,
       bank,

@@ -34,6 +34,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   slow: slowClients,
   acquirer: loseNotifications('setu'),
   cashfree: loseNotifications('cashfree'),
+  razorpay: loseNotifications('razorpay'),
   'slow-acquirer': slowAcquirer,
   'next-acquirer': nextAcquirer,
   webhooks: notifyMerchants,

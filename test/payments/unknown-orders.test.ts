@@ -53,7 +53,7 @@ async function look() {
   await instance.findQueues()
 }
 
-const ACQUIRERS = ['direct', 'setu', 'cashfree', 'phonepe'] as const
+const ACQUIRERS = ['direct', 'setu', 'cashfree', 'phonepe', 'razorpay'] as const
 type Acquirer = (typeof ACQUIRERS)[number]
 
 /** Creates an order of ₹200 whose link the acquirer has created. Returns its orderId. */

@@ -4,10 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
+import { RIGHTS } from '../../src/platform/rights.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { newRazorpayMerchant, RAZORPAY, RAZORPAY_SECRETS, razorpaySettings } from '../support/fake-razorpay.ts'
 import { runOps } from '../support/ops.ts'
+import { RAZORPAY_CUSTOMER } from '../support/razorpay-bank.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import {
   basic,
@@ -16,11 +19,16 @@ import {
   intentFields,
   type Key,
   LIST,
+  newKey,
   newMerchant,
   newPartner,
   ORDER,
+  REFUND,
   STATUS,
 } from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+import { dump } from '../support/stored-rows.ts'
+import { until } from '../support/wait.ts'
 
 const SECRETS = {
   acquirer: 'canaryacquirer-0123456789',
@@ -157,12 +165,13 @@ const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { rejected }]) =>
 )
 
 /** Starts the service as a process that logs everything it can. */
-const startTalkative = (databaseUrl: string) =>
+const startTalkative = (databaseUrl: string, more: Record<string, string> = {}) =>
   startServerProcess(databaseUrl, {
     ...{ LOG_LEVEL: 'trace', ACQUIRER_SECRETS: SECRETS.acquirer, CASHFREE_API_URL: 'https://api.example/pg' },
     ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: SECRETS.acquirer },
     ...{ RAZORPAY_API_URL: 'https://api.example/v1', RAZORPAY_KEY_ID: 'rzp_live_made_up' },
     ...{ RAZORPAY_KEY_SECRET: SECRETS.acquirer, RAZORPAY_WEBHOOK_SECRETS: SECRETS.acquirer },
+    ...more,
   })
 
 /** Stops the service, and returns everything that it has written to stdout and stderr. */
@@ -292,6 +301,60 @@ describe('confidential input', () => {
     // The names of table and constraint belong to the schema, not to the customer.
     expect(leaks(output.replace(/canary_(check|intents)/g, ''))).toEqual([])
     expect(errors.flatMap(leaks)).toEqual([])
+  })
+
+  it('the service never stores or logs the customer data of Razorpay’s responses, without any notification', async () => {
+    const bank = await startBank(RAZORPAY, () => new Date())
+    const { apiUrl, clientId, clientSecret } = razorpaySettings(bank)
+    const account = { RAZORPAY_API_URL: apiUrl, RAZORPAY_KEY_ID: clientId, RAZORPAY_KEY_SECRET: clientSecret }
+    const settings = { ...account, RAZORPAY_WEBHOOK_SECRETS: RAZORPAY_SECRETS.join(), RAZORPAY_LINK_MINUTES: '15' }
+    const service = await startTalkative(url, settings)
+    const { mid } = await newRazorpayMerchant({ db })
+    const key = await newKey(db, { mid }, RIGHTS)
+    const request = async (path: string, fields: object) => {
+      const { status, text } = await send(service, { path, body: form({ mid, ...fields }), headers: authorized(key) })
+      expect([path, status]).toEqual([path, 200])
+      return text
+    }
+    const paid: string[] = []
+    for (const changes of [{ status: 'odd' }, { status: 'failed' }, { status: 'authorized' }, { amount: 100 }, {}]) {
+      await request(CREATE, intentFields(mid))
+      const { orderId } = [...bank.orders.values()].at(-1) as { orderId: string }
+      Object.assign((await bank.pay(orderId)).payment, changes)
+      paid.push(orderId)
+    }
+    const [orderId = ''] = paid.slice(-1)
+    await db.query('update acquirer_intents set status_check_at = now() where mid = $1', [mid])
+    const isPaid = async () => (await request(STATUS, { order_id: orderId })).includes('"SUCCESS"')
+    await until('the service has checked the status of every order', async () => {
+      return bank.countOf('payments') >= paid.length && (await isPaid())
+    })
+    const enquired = await Promise.all(
+      paid.map((id) => runOps(url, ['payments', 'enquire', '--order-id', id], '', settings)),
+    )
+    // Razorpay returns the notes of the merchant, who may have added customer data at Razorpay.
+    const change = (body: object) => ({ ...body, notes: RAZORPAY_CUSTOMER })
+    bank.nextFaults.refund = [{ change }, { status: 400 }]
+    bank.nextFaults.findRefund = [{ change: ({ items }) => ({ items: items.map(change) }) }]
+    for (const refund_id of ['R1', 'R2']) {
+      const calls = bank.countOf('refund')
+      await request(REFUND, { order_id: orderId, refund_id, amount: '10.00', note: 'returned' })
+      await until('the service has sent the refund', () => bank.countOf('refund') > calls)
+    }
+    await until('both refunds have a final status', async () => {
+      const { rows } = await db.query(`select from refunds where mid = $1 and status = 'PENDING'`, [mid])
+      return rows.length === 0
+    })
+
+    const stored = await dump(db)
+    const output = await outputOf(service)
+    for (const kind of ['unreadable', 'amount differs']) expect(stored).toContain(kind)
+    expect(output).toContain('"acquirer":"razorpay"')
+    expect(bank.countOf('findRefund')).toBe(1)
+    const written = [stored, output, JSON.stringify(enquired)].join('\n')
+    const { vpa, email, contact } = RAZORPAY_CUSTOMER
+    const canaries = [vpa, email, contact.slice('+91'.length)]
+    expect(canaries.filter((value) => written.toLowerCase().includes(value))).toEqual([])
   })
 
   it.each([

@@ -10,6 +10,7 @@ import { runOps } from '../support/ops.ts'
 import type { Outcome } from '../support/processes.ts'
 import { createdOrderId, createRequest } from '../support/requests.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { dump } from '../support/stored-rows.ts'
 import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 
@@ -107,19 +108,6 @@ const leaks = (text: string) =>
     .flatMap(formsOf)
     .filter((form) => text.toLowerCase().includes(form.toLowerCase()))
 
-/** Every row of every table, as a dump would write it. */
-async function dump(): Promise<string> {
-  const { rows } = await db.query<{ table: string }>(
-    `select format('%I', tablename) as table from pg_tables where schemaname = 'public'`,
-  )
-  const parts: string[] = []
-  for (const { table } of rows) {
-    const { rows: lines } = await db.query<{ line: string }>(`select t::text as line from ${table} t`)
-    parts.push(table, ...lines.map(({ line }) => line))
-  }
-  return parts.join('\n')
-}
-
 async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
   const { rows } = await db.query<{ outcome: string | null }>(
     'select outcome from webhook_deliveries where endpoint_id = $1',
@@ -188,7 +176,7 @@ describe('webhook signing secrets', () => {
     expect(all).toContain('cannot verify v1,')
     expect(all).toContain('the shop')
     expect(leaks(all)).toEqual([])
-    const dumped = await dump()
+    const dumped = await dump(db)
     expect(dumped).toContain(good.id)
     expect(leaks(dumped)).toEqual([])
     // Proves that the search finds a secret; otherwise an empty result would prove nothing.

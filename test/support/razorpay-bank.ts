@@ -370,7 +370,7 @@ const EVIDENCE = {
 }
 
 /** Not what the service sent, so that a test recognises it in the database and the log. */
-const CUSTOMER = { email: 'asha.made.up@example.in', contact: '+919000012345' }
+export const RAZORPAY_CUSTOMER = { vpa: CUSTOMER_VPA, email: 'asha.made.up@example.in', contact: '+919000012345' }
 
 function paymentOf({ id: order_id, orderId }: RazorpayOrder, payment: RazorpayPayment) {
   const { id, status, amount, rrn, instrument = 'bank_account', begunAt, reason = 'incorrect_pin' } = payment
@@ -393,9 +393,7 @@ function paymentOf({ id: order_id, orderId }: RazorpayOrder, payment: RazorpayPa
     card_id: null,
     bank: null,
     wallet: null,
-    vpa: CUSTOMER_VPA,
-    email: CUSTOMER.email,
-    contact: CUSTOMER.contact,
+    ...RAZORPAY_CUSTOMER,
     notes: { receipt: orderId },
     fee: status === 'success' ? Math.round(amount * 0.0236) : null,
     tax: status === 'success' ? Math.round(amount * 0.0036) : null,

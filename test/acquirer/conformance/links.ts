@@ -211,6 +211,9 @@ const OF_LINKS: CallFault[] = [
   'other scheme',
 ]
 
+/** Faults of a call that creates a link, with or without an effect at the bank. */
+export const FAULTS: readonly CallFault[] = [...OF_ANY_CALL.flatMap(([, faults]) => faults), ...OF_LINKS]
+
 function rejectedLink(
   outcome: Outcome,
   fault: CallFault | 'away',

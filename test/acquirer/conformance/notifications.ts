@@ -3,8 +3,10 @@ import { utrOfId } from '../../../src/platform/fields.ts'
 import { newUtr } from '../../support/acquirer.ts'
 import { CUSTOMER_VPA } from '../../support/fake-bank.ts'
 import { changeAt, type Json, pathsIn } from '../../support/json-changes.ts'
+import { dump } from '../../support/stored-rows.ts'
 import { until } from '../../support/wait.ts'
 import { type Case, ONLY_STATUS_CHECKS, OURS, type Reported, type Stage } from './driver.ts'
+import { startInstance } from './instance.ts'
 import { bankOf, create, gate, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
 
 const report = async (stage: Stage, orderId: string, reported?: Reported) =>
@@ -37,6 +39,13 @@ const rejected = (
 
 const withAmount = (body: string, { amountField }: Stage, amount: string) =>
   body.replace(new RegExp(`"${amountField}":[\\d.]+`), `"${amountField}":${amount}`)
+
+/** Returns the rows and logged lines with customer data that the fake of a bank sends. */
+async function customerDataIn({ service: { db, log } }: Stage, errors: object[] = []): Promise<string[]> {
+  const lines = [...(await dump(db)).split('\n'), ...log, ...errors.map((error) => JSON.stringify(error))]
+  expect(lines).toEqual(expect.arrayContaining(['payment_intents', 'payments', 'payment_exceptions']))
+  return lines.filter((line) => /made\.up|SAVINGS|AXL1234|XXXXXXX6024|9000012345/.test(line))
+}
 
 /** Values of other types. An object with fields named like methods must not be converted to text. */
 const OTHER_TYPES: readonly ((value: Json) => Json)[] = [
@@ -341,16 +350,22 @@ export const NOTIFICATIONS: Case[] = [
       await bankOf(stage).pay(order.orderId, { faults: { contradicted: 1, repeated: 1, forged: 1, reordered: 1 } })
       await report(stage, order.orderId, { about: 'a'.repeat(32) })
       await stage.send(withAmount(stage.notification(order.orderId), stage, '"much"'))
-      const { rows: tables } = await stage.service.db.query(
-        "select tablename from pg_tables where schemaname = 'public'",
-      )
-      expect(tables.length).toBeGreaterThan(5)
-      const isOfCustomer = (text: string) => /made\.up|SAVINGS|AXL1234|XXXXXXX6024|9000012345/.test(text)
-      for (const { tablename } of tables) {
-        const { rows } = await stage.service.db.query(`select t::text as text from "${tablename}" t`)
-        expect(rows.filter(({ text }) => isOfCustomer(text))).toEqual([])
+      expect(await customerDataIn(stage)).toEqual([])
+    },
+  },
+  {
+    name: 'leaves no customer data of a status check in the database or the log, without a notification',
+    not: OURS,
+    async run(stage) {
+      const { checkStatus, errors } = startInstance(stage)
+      for (const changes of [{ status: 'odd' }, { status: 'failed' }, { rrn: '' }, { amount: 100 }, {}]) {
+        const order = await newOrder(stage)
+        const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+        Object.assign(payment, changes)
+        await checkStatus(order.orderId).catch(({ message, facts }) => errors.push({ message, facts }))
+        if (Object.keys(changes).length === 0) expect(await statusOf(stage, order)).toBe('SUCCESS')
       }
-      expect(stage.service.log.filter(isOfCustomer)).toEqual([])
+      expect(await customerDataIn(stage, errors)).toEqual([])
     },
   },
   {

@@ -3,8 +3,10 @@ import type { CallFault } from '../../support/bank-faults.ts'
 import type { CashfreePayment } from '../../support/cashfree-forms.ts'
 import { CASHFREE, newCashfreeMerchant } from '../../support/fake-cashfree.ts'
 import { newPhonepeMerchant, PHONEPE } from '../../support/fake-phonepe.ts'
+import { newRazorpayMerchant, RAZORPAY } from '../../support/fake-razorpay.ts'
 import { newSetuMerchant, SETU } from '../../support/fake-setu.ts'
 import type { PhonepePayment } from '../../support/phonepe-bank.ts'
+import type { RazorpayPayment } from '../../support/razorpay-bank.ts'
 import type { TestService } from '../../support/service.ts'
 import { type BesideOptions, startServiceBeside } from '../../support/service-with-bank.ts'
 import type { NewMerchant } from '../../support/tenants.ts'
@@ -20,7 +22,7 @@ export type Booked = Pick<Payment, 'number' | 'status' | 'utr'> & {
 }
 
 export type Bank = {
-  name: 'setu' | 'cashfree' | 'phonepe'
+  name: 'setu' | 'cashfree' | 'phonepe' | 'razorpay'
   service: TestService
   settings: Partial<AcquirerSettings>
   newMerchant: () => Promise<NewMerchant>
@@ -32,11 +34,11 @@ export type Bank = {
     payment: Booked,
     secret?: string,
   ) => { body: string; headers: Record<string, string> }
-  /** The payment time that the bank reports: Setu the end, Cashfree the start. It distinguishes attempts. */
+  /** The payment time that the bank reports: Setu the end, the others the start. It distinguishes attempts. */
   timeOf: (payment: Booked) => Date
   /** Writes a payment, or its new status, into the bank's records. */
   book: (orderId: string, payment: Booked) => void
-  /** Names of the bank's calls; PhonePe has none that closes an order. */
+  /** Names of the bank's calls; PhonePe and Razorpay have none that closes an order. */
   calls: { close?: string; checkStatus: string }
   faults: { call: string; fault: CallFault; chance: number; path?: string }[]
   /** The part of a call's path that identifies an order. */
@@ -156,5 +158,38 @@ export async function startPhonepe(options: BesideOptions): Promise<Bank> {
     drainChecked: () =>
       bank.requests.splice(0).flatMap(({ path }) => /\/order\/([^/]+)\/status/.exec(path)?.slice(1) ?? []),
     forget: () => bank.orders.clear(),
+  }
+}
+
+export async function startRazorpay(options: BesideOptions): Promise<Bank> {
+  const { service, bank } = await startServiceBeside(RAZORPAY, options)
+  const orderOf = (orderId: string) => bank.orders.get(orderId) as NonNullable<ReturnType<typeof bank.orders.get>>
+  const states = { PENDING: 'pending', SUCCESS: 'success', FAIL: 'failed' } as const
+  const paymentOf = (orderId: string, { number, status, utr, amount, begunAt, endedAt }: Booked): RazorpayPayment => {
+    const id = `pay_${orderId}${number}`
+    return { id, status: states[status], amount, rrn: utr, begunAt, ...(endedAt && { endedAt }) }
+  }
+  return {
+    name: 'razorpay',
+    service,
+    settings: RAZORPAY.settings(bank),
+    newMerchant: () => newRazorpayMerchant(service),
+    path: RAZORPAY.path,
+    notificationOf: (orderId, payment, secret) =>
+      bank.encrypt(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
+    book(orderId, booked) {
+      const [order, payment] = [orderOf(orderId), paymentOf(orderId, booked)]
+      // The link's creation began the first attempt, which this payment replaces.
+      order.payments = [...order.payments.filter(({ id, status }) => id !== payment.id && status !== 'begun'), payment]
+    },
+    timeOf: ({ begunAt }) => begunAt,
+    calls: { checkStatus: 'payments' },
+    faults: bank.faults as Bank['faults'],
+    pathOf: (orderId) => orderOf(orderId).id,
+    rejectsClose: false,
+    forget() {
+      bank.orders.clear()
+      bank.requests.length = 0
+    },
   }
 }
