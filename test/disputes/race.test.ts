@@ -12,7 +12,7 @@ import { forEach } from '../support/requests.ts'
 import { newKey, post, REFUND, startService } from '../support/service.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
-const ORDERS = 500
+const ORDERS = 300
 const LIMITS_OF_TESTS = { webhooks: { lookIntervalMs: 3_600_000 } }
 
 const one = await startService({ asServiceRole: true, limits: LIMITS_OF_TESTS })
@@ -71,12 +71,15 @@ it('never returns more than a payment without an exception that names the amount
       return (await pending.markSent({ mid, ourRefundId: body.data.refundId }, now(), true)) ? 'sent' : 'not sent'
     }
     const refund = async () => send(await create())
+    // The first orders in each of the three sequences, which chance need not bring.
+    if (index === 0) return dispute().then(refund)
+    if (index === 1) return create().then((created) => dispute().then(() => send(created)))
+    if (index === 2) return refund().then((outcome) => dispute().then(() => outcome))
     if (index % 3 === 0) return (await Promise.all([refund(), dispute()]))[0]
     if (index % 3 === 1) return (await Promise.all([dispute(), refund()]))[1]
     const created = await create()
     return (await Promise.all([send(created, index % 8), dispute(index % 5)]))[0]
   })
-  // Each of the three interleavings occurred.
   expect(new Set(outcomes)).toEqual(new Set(['sent', 'not sent', 409]))
   const { rows } = await one.db.query(VIOLATIONS, [mid])
   expect(rows).toHaveLength(ORDERS)
