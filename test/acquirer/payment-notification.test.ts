@@ -103,6 +103,12 @@ describe('a valid notification', () => {
       [`failure after success: ${later}`],
     ]),
     [
+      'names another attempt that failed after a success by its own UTR, and a failure without a UTR by that of the payment',
+      ['SUCCESS A1', 'FAIL A2', 'FAIL'],
+      ['SUCCESS A1'],
+      ['failure after success: FAIL A2', 'failure after success: FAIL A1'],
+    ],
+    [
       'stores a failure reported after a success as an exception, even if an earlier failed attempt had the same UTR',
       ['FAIL A1 23:50', 'SUCCESS A1', 'FAIL A1 23:58', 'FAIL A1 23:58', 'FAIL A1 23:50'],
       ['FAIL A1', 'SUCCESS A1'],

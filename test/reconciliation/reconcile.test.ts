@@ -215,6 +215,15 @@ describe('payments', () => {
     ])
   })
 
+  it('reconcile does not apply the resolved failure of another attempt to the payment that paid the order', async () => {
+    await settle('P0', at('2026-11-10'))
+    await pay('P0', at('2026-11-09'))
+    const orderId = await pay('P1', at('2026-11-09'))
+    await resolve(await except('failure after success', 'A2', orderId, at('2026-11-09')))
+    const found = await differencesOf('2026-11-01', '2026-11-30')
+    expect(found).toMatchObject([{ utr: 'P1', kind: 'missing settlement', exceptionId: null, resolution: null }])
+  })
+
   it("reconcile dates a payment on the bank's day, otherwise on the day of its report, like fetchTransactionList", async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), reportedAt: at('2026-11-12') })

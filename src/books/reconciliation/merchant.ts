@@ -23,13 +23,12 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
   const deductions = await DEDUCTIONS(client, { mid, known, explained: own.map(({ utr }) => utr) })
   const exceptions = await EXCEPTIONS(client, { mid, known })
   const failures = exceptions.filter(({ kind, resolution }) => kind === FAILURE && resolution !== null)
-  const orderIds = failures.flatMap(({ orderId }) => orderId ?? [])
   const named = await NAMED_SINCE(client, { mid, known })
   return {
     ...snapshot,
     ...{ namedSince: namedSinceOf(named, bankDays), accounts: [null, ...named.map(({ account }) => account)] },
     ...{ mid, refunds, exceptions, matched: matchDeductions(refunds, deductions, bankDays), unknownOrders: own },
-    failed: orderIds.length === 0 ? [] : await FAILED(client, { mid, known, orderIds }),
+    failed: failures.length === 0 ? [] : await FAILED(client, { mid, known, utrs: failures.map(({ utr }) => utr) }),
     disputes: await DISPUTES(client, { mid, known }),
   }
 }
@@ -45,7 +44,7 @@ export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string
   for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ), of)
 }
 
-/** Explanations for items: exceptions and refunds by UTR, and `failures` by `orderId`. */
+/** Explanations for items by UTR: exceptions, refunds, and `failures` of payments. */
 type Explanations = ReturnType<typeof explanationsOf> & { refundsOf: ReadonlyMap<string, SuccessfulRefund[]> }
 
 async function readItems(
@@ -67,22 +66,23 @@ async function readItems(
     return {
       ...{ mid, utr, payment, rows: lines.get(utr) ?? [], exception: ofUtr.get(utr), matching: matching.get(utr) },
       refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
-      // A failure report concerns the order's own payment, never a duplicate payment.
-      failure: payment === undefined || payment.isDuplicate ? undefined : failures.get(payment.orderId),
+      // A failure report concerns the order's own payment, never a duplicate payment. Its UTR is that of another attempt
+      // if the customer tried to pay again.
+      failure: payment === undefined || payment.isDuplicate ? undefined : failures.get(utr),
     }
   })
 }
 
 /**
- * Returns the exception for each UTR and the failure for each order. Open exceptions take precedence over resolved
+ * Returns the exception and the failure for each UTR. Open exceptions take precedence over resolved
  * exceptions, and older exceptions over newer exceptions.
  */
 function explanationsOf({ exceptions, unknownOrders }: MerchantSnapshot) {
   const ofUtr = new Map<string, ItemException>()
   const failures = new Map<string, ItemException>()
   for (const one of [...exceptions, ...unknownOrders]) {
-    const [known, key] = one.kind === FAILURE ? [failures, one.orderId ?? ''] : [ofUtr, one.utr]
-    if (!known.has(key)) known.set(key, one)
+    const known = one.kind === FAILURE ? failures : ofUtr
+    if (!known.has(one.utr)) known.set(one.utr, one)
   }
   return { ofUtr, failures }
 }
@@ -160,12 +160,12 @@ const EXCEPTIONS = query<MoneyException, Known>(`
    where mid = :mid and received_at <= :known
    order by resolved_at is not null and resolved_at <= :known, received_at, exception_id`)
 
-const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
+const FAILED = query<FailedPayment, Known & { utrs: string[] }>(`
   select p.utr, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day,
          split_part(p.acquirer, ':', 1) as acquirer, p.amount_paise as amount
     from payment_intents i
     join payments p on p.mid = :mid and p.utr = i.utr and p.order_id = i.order_id
-   where i.mid = :mid and i.order_id = any (:orderIds) and p.received_at <= :known
+   where i.mid = :mid and p.utr = any (:utrs) and p.received_at <= :known
      and (select min(at) from settlement_lines line
            where line.mid = :mid and line.item = p.utr and status = 'SUCCESS' and not is_deduction
              and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'

@@ -82,6 +82,12 @@ function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): bool
   return utr !== undefined && referenceOf(stored) !== undefined
 }
 
+/** Returns the UTR of the payment that a failure is about: the payment that paid the order, or another attempt. */
+function failedUtr(report: PaymentReport, [paid]: readonly StoredPayment[]): string {
+  const isOther = paid === undefined || (isOfAnother(report, paid) && !isOf(report, paid))
+  return isOther ? (report.utr ?? utrOfId(report.names?.id ?? '')) : paid.utr
+}
+
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
   status: Status
   /** Whether the acquirer's last status response was unreadable. The order then stays open. */
@@ -146,7 +152,8 @@ export type Verdict =
   | { verdict: 'surplus attempt' }
   /** `of` is the stored payment that a repeated success is about; undefined if the payment cannot be identified. */
   | { verdict: 'repeat'; of?: StoredPayment | undefined }
-  | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'> }
+  /** `utr` of a failure is that of the order's payment, unless the failure is certainly of another attempt. */
+  | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'>; utr?: string }
   /** A second payment of a paid order. `stored` is the stored payment if this payment was already reported. */
   | { verdict: 'second payment'; stored: StoredPayment | undefined }
 
@@ -172,7 +179,7 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
   if (intent.attemptKnown) return { verdict: 'repeat' }
   // The operator decides about a failure after a success: either the bank has reversed the payment, or the reports are
   // out of order.
-  if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
+  if (isPaid) return { verdict: 'exception', kind: 'failure after success', utr: failedUtr(report, intent.payments) }
   return intent.attemptsFull ? { verdict: 'surplus attempt' } : { verdict: 'failed attempt', over }
 }
 

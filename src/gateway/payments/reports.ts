@@ -150,7 +150,7 @@ export function createReports(
         return { ...(await reject('double payment', utr)), paymentUtr: utr, newPaymentAt: intent.acquirer }
       }
       case 'exception':
-        return reject(judged.kind)
+        return reject(judged.kind, judged.utr)
     }
   }
 
@@ -330,8 +330,9 @@ export async function findFacts(
   { report: { status, utr, names }, attempt, earlier }: JudgedReport,
   attemptsOfOrder: number,
 ) {
+  const findPayments = () => db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
   if (status === 'SUCCESS') {
-    const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
+    const { rows } = await findPayments()
     const stored = rows.filter((row): row is FoundPayment => row.utr !== null)
     const all = [...stored, ...(earlier?.paymentsOf({ mid, orderId }, utr) ?? [])]
     const found = [...new Map(all.map((payment) => [payment.utr, payment])).values()]
@@ -347,7 +348,9 @@ export async function findFacts(
   }
   const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
   const { known = false, stored = 0 } = rows[0] ?? {}
-  const none = { payments: [], isReferenceUsed: false, isOfAnotherOrder: false, failureReported }
+  const ofOrder = (row: FoundPayment | IsEnd): row is FoundPayment => row.utr !== null && row.orderId === orderId
+  const payments = paidBy === null ? [] : (await findPayments()).rows.filter(ofOrder)
+  const none = { payments, isReferenceUsed: false, isOfAnotherOrder: false, failureReported }
   const before = earlier?.attemptsOf(orderId) ?? []
   const attemptKnown = known || before.includes(`${status} ${attempt}`)
   return { ...none, attemptKnown, attemptsFull: stored + before.length >= attemptsOfOrder }
