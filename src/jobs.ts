@@ -15,7 +15,7 @@ import { EXPIRIES_ARE_PENDING, expiryJobs } from './gateway/webhooks/expiries.ts
 import { isDistributed } from './platform/db/distribution.ts'
 import type { Queryable } from './platform/db/pool.ts'
 import { prepared } from './platform/db/prepared.ts'
-import { startScheduler } from './platform/scheduler.ts'
+import { type JobSource, startScheduler } from './platform/scheduler.ts'
 import type { Services } from './services.ts'
 
 /** `deliveries` is an SQL condition at the time $1. The columns are the sources' names. */
@@ -41,36 +41,40 @@ export function createFindPending(db: Queryable, now: () => Date) {
   }
 }
 
-/** Starts all scheduled jobs: webhooks, status checks, refunds, disputes, expiries and comparisons of UTRs. */
-export function startJobs(services: Services) {
+/** Returns the sources of all scheduled jobs: webhooks, status checks, refunds, disputes, expiries and comparisons of UTRs. */
+export function createSources(services: Services): JobSource[] {
   const { pools, config, clientOf, http, reports, refundListeners, metrics, log, now, limits } = services
   const db = pools.due
   const { encryptionKeys } = config.webhooks
   const statusChecks = createStatusChecks(db)
   const updates = createRefundUpdates(db, refundListeners)
-  return startScheduler(
-    [
-      deliveryJobs({
-        deliveries: createDeliveries(db),
-        http,
-        encryptionKeys,
-        metrics: metrics.webhooks,
-        log,
-        now,
-        limits: limits.webhooks,
-      }),
-      statusCheckJobs({ statusChecks, reports, clientOf, rulesOf: statusCheckRulesOf, now, limits: limits.acquirers }),
-      refundJobs({ pending: createPendingRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
-      disputeCheckJobs({
-        pending: createPendingDisputes(db),
-        disputes: createDisputes(db, refundListeners, limits.reports),
-        clientOf,
-        now,
-      }),
-      services.disputeReader.source,
-      expiryJobs({ db, now, limits: limits.webhooks }),
-      comparisonJobs(db, now, metrics.reports.onException),
-    ],
-    { findPending: createFindPending(db, now), log, limits: limits.webhooks },
-  )
+  return [
+    deliveryJobs({
+      deliveries: createDeliveries(db),
+      http,
+      encryptionKeys,
+      metrics: metrics.webhooks,
+      log,
+      now,
+      limits: limits.webhooks,
+    }),
+    statusCheckJobs({ statusChecks, reports, clientOf, rulesOf: statusCheckRulesOf, now, limits: limits.acquirers }),
+    refundJobs({ pending: createPendingRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
+    disputeCheckJobs({
+      pending: createPendingDisputes(db),
+      disputes: createDisputes(db, refundListeners, limits.reports),
+      clientOf,
+      now,
+    }),
+    services.disputeReader.source,
+    expiryJobs({ db, now, limits: limits.webhooks }),
+    comparisonJobs(db, now, metrics.reports.onException),
+  ]
+}
+
+/** Starts all scheduled jobs. */
+export function startJobs(services: Services) {
+  const { pools, log, now, limits } = services
+  const findPending = createFindPending(pools.due, now)
+  return startScheduler(createSources(services), { findPending, log, limits: limits.webhooks })
 }

@@ -1,0 +1,252 @@
+import { daysOfMonth } from '../../src/books/reconciliation/closed-months.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
+import { toPaise } from '../../src/platform/money.ts'
+import { toIstDay } from '../../src/platform/time.ts'
+import type { Receiver } from '../support/webhook-receiver.ts'
+import type { Banks, Movement } from './banks.ts'
+import type { Merchants } from './merchants.ts'
+import { type Document, dayOf, type Operators } from './operators.ts'
+import type { Plan } from './plan.ts'
+import type { World } from './world.ts'
+
+/*
+ * What must hold whatever happens. The invariants compare what the service has stored, what merchants have heard and what reports
+ * show with what the bank has moved. Each returns the violations.
+ */
+
+export type Scene = {
+  plan: Plan
+  world: World
+  banks: Banks
+  merchants: Merchants
+  operators: Operators
+  db: Database
+  receiver: Receiver
+}
+
+const FINAL = ['SUCCESS', 'FAIL', 'REJECT']
+
+/** Invariants at a quiet moment: everything that the bank moved until yesterday is reported. */
+export async function checkQuietly(scene: Scene): Promise<string[]> {
+  return [
+    ...(await ordersAgree(scene)),
+    ...statusesOnlyGrow(scene),
+    ...(await refundsAgree(scene)),
+    ...(await noExceptionIsObsolete(scene)),
+    ...nothingLeaks(scene),
+    ...scene.banks.violations().map((violation) => `an acquirer rejects ${violation}`),
+  ]
+}
+
+export async function checkAtEnd(scene: Scene): Promise<string[]> {
+  return [
+    ...(await checkQuietly(scene)),
+    ...(await eventsHaveArrived(scene)),
+    ...(await booksAgree(scene)),
+    ...(await scene.operators.resolveDifferences()),
+    ...(await nothingIsOpen(scene)),
+  ]
+}
+
+/** (a) An order is paid if and only if the bank has its money. */
+async function ordersAgree({ db, banks, merchants, operators, world }: Scene): Promise<string[]> {
+  const { rows } = await db.query<{ mid: string; orderId: string; status: string }>(
+    'select mid, order_id as "orderId", status from payment_intents',
+  )
+  const statuses = new Map(rows.map(({ orderId, status }) => [orderId, status]))
+  const isOlder = ({ day, isUnasked }: Movement) => day < (isUnasked ? operators.reportedUntil() : world.today())
+  const paid = new Set(
+    banks.movements.filter((one) => one.kind === 'payment' && isOlder(one)).map(({ orderId }) => orderId),
+  )
+  const broken = [...paid].flatMap((orderId) =>
+    statuses.get(orderId) === 'SUCCESS' ? [] : [`the bank has money of ${orderId}, which is ${statuses.get(orderId)}`],
+  )
+  const all = new Set(banks.movements.filter(({ kind }) => kind === 'payment').map(({ orderId }) => orderId))
+  for (const [orderId, status] of statuses) {
+    if (status === 'SUCCESS' && !all.has(orderId)) broken.push(`${orderId} is paid, and the bank has no money of it`)
+  }
+  const lost = merchants.heard.filter(({ orderId }) => orderId !== undefined && !statuses.has(orderId))
+  return [...broken, ...lost.map(({ orderId }) => `a merchant was told of the order ${orderId}, which is not stored`)]
+}
+
+/** (a) What a merchant has read of an order: SUCCESS never changes, and another final status only to SUCCESS. */
+function statusesOnlyGrow({ merchants }: Scene): string[] {
+  return merchants.heard.flatMap(({ orderId, statuses }) => {
+    const first = statuses.findIndex((status) => FINAL.includes(status))
+    const after = first < 0 ? [] : statuses.slice(first)
+    const changes = after.filter((status, index) => index > 0 && status !== after[index - 1])
+    const isRight = changes.every((status) => status === 'SUCCESS') && changes.length <= 1
+    return isRight ? [] : [`a merchant has read of ${orderId}: ${statuses.join(', ')}`]
+  })
+}
+
+type StoredRefund = {
+  id: string
+  amount: number
+  status: string
+  /** When the service recorded that the money moved, and that the bank returned it. */
+  succeededAt: Date | null
+  returnedAt: Date | null
+}
+
+async function storedRefunds(db: Database): Promise<Map<string, StoredRefund>> {
+  const { rows } = await db.query<StoredRefund>(
+    `select our_refund_id as id, amount_paise::int as amount, status,
+            coalesce(succeeded_at, case when status = 'SUCCESS' then ended_at end) as "succeededAt", returned_at as "returnedAt"
+       from current_refunds where created_by <> 'acquirer'`,
+  )
+  return new Map(rows.map((refund) => [refund.id, refund]))
+}
+
+/** (c) No refund twice, none above its payment, none that one side has and the other has not. */
+async function refundsAgree({ db, banks, merchants, world }: Scene): Promise<string[]> {
+  const stored = await storedRefunds(db)
+  const moved = banks.movements.filter(({ kind }) => kind === 'refund')
+  const sums = new Map<string, number>()
+  const broken: string[] = []
+  const returned = new Set(moved.filter(({ paise }) => paise > 0).map(({ id }) => id))
+  for (const { id, paise, orderId, utr, mid } of moved) {
+    const refund = stored.get(id)
+    if (returned.has(id)) {
+      if (refund?.status !== 'FAIL') broken.push(`the refund ${id} was returned, and is ${refund?.status}`)
+      continue
+    }
+    if (refund === undefined) broken.push(`the bank carried out the refund ${id} of ${orderId}, which is not stored`)
+    else if (-paise !== refund.amount) broken.push(`the refund ${id} of ${refund.amount} moved ${-paise}`)
+    else if (refund.status === 'FAIL') broken.push(`the refund ${id} has failed, and the bank carried it out`)
+    sums.set(`${mid} ${utr}`, (sums.get(`${mid} ${utr}`) ?? 0) - paise)
+  }
+  for (const id of new Set(moved.map((one) => one.id)))
+    if (moved.filter((one) => one.id === id && one.paise < 0).length > 1)
+      broken.push(`the bank carried out the refund ${id} twice`)
+  for (const one of banks.movements.filter(({ kind }) => kind === 'payment')) {
+    const refunded = sums.get(`${one.mid} ${one.utr}`) ?? 0
+    if (refunded > one.paise) broken.push(`${refunded} of ${one.paise} of the payment ${one.utr} are refunded`)
+  }
+  const done = new Set(moved.map(({ id }) => id))
+  for (const { id, status } of stored.values())
+    if (status === 'SUCCESS' && !done.has(id))
+      broken.push(`the refund ${id} is stored as done, and the bank has not carried it out`)
+  const told = merchants.heard.flatMap(({ refunds }) => refunds)
+  for (const { ourRefundId = '', statuses } of told) {
+    if (!stored.has(ourRefundId)) broken.push(`a merchant was told of the refund ${ourRefundId}, which is not stored`)
+    const final = statuses.filter((status) => status !== 'PENDING')
+    const changes = final.filter((status, index) => index > 0 && status !== final[index - 1])
+    if (changes.some((status) => status === 'PENDING')) broken.push(`the refund ${ourRefundId}: ${statuses.join(', ')}`)
+  }
+  void world
+  return broken
+}
+
+/** (f) No exception is open whose cause is gone. */
+async function noExceptionIsObsolete({ db }: Scene): Promise<string[]> {
+  const { rows } = await db.query<{ kind: string; orderId: string }>(
+    `select e.kind, e.order_id as "orderId"
+       from payment_exceptions e
+      where not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
+        and (   (e.kind = 'unknown order' and exists (select from payments p where p.utr = e.utr))
+             or (e.kind in ('refund unsure', 'refund without an end') and exists
+                  (select from refunds f where f.mid = e.mid and f.our_refund_id = e.our_refund_id and f.status <> 'PENDING'))
+             or (e.kind = 'double payment' and exists
+                  (select from refunds f where f.mid = e.mid and f.exception_id = e.exception_id and f.status = 'SUCCESS')))`,
+  )
+  return rows.map(({ kind, orderId }) => `the exception ${kind} of ${orderId} is open, and its cause is gone`)
+}
+
+/** (g) No customer data in the log. */
+function nothingLeaks({ world }: Scene): string[] {
+  const found = world.log.splice(0).filter((line) => /canary/i.test(line))
+  return found.slice(0, 3).map((line) => `customer data in the log: ${line.slice(0, 200)}`)
+}
+
+/** (d) Each event reached its receiver, and the sequences of an order have no gap. */
+async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<string[]> {
+  const { rows } = await db.query<{ mid: string; orderId: string; sequence: number; delivered: boolean }>(
+    `select mid, order_id as "orderId", sequence, delivered_at is not null as delivered from webhook_deliveries
+      where endpoint_id <> 'return-call' order by mid, order_id, sequence`,
+  )
+  const received = merchants.all.flatMap(({ mid }) => receiver.to(`/${mid}`))
+  const heard = new Set(
+    received.flatMap(({ path, body }) => {
+      const { data } = JSON.parse(body)
+      return [`${path} ${data.orderId} ${data.sequence}`]
+    }),
+  )
+  const broken: string[] = []
+  for (const { mid, orderId, sequence, delivered } of rows) {
+    if (!delivered) broken.push(`event ${sequence} of ${orderId} is not delivered`)
+    if (!heard.has(`/${mid} ${orderId} ${sequence}`))
+      broken.push(`event ${sequence} of ${orderId} did not reach its receiver`)
+  }
+  for (const one of received) if (/canary/i.test(one.body)) broken.push('customer data in a webhook')
+  return broken
+}
+
+const isDisputed = ({ kind }: Movement) => kind.startsWith('dispute')
+
+/** (b), (e) The reports add up to what the bank moved, at each close and at the end. */
+async function booksAgree({ db, banks, operators, merchants, world }: Scene): Promise<string[]> {
+  const broken: string[] = []
+  const refunds = await storedRefunds(db)
+  /** A refund belongs to the day on which the service learned of it. */
+  const knownOn = ({ kind, id, day, paise }: Movement) => {
+    const refund = kind === 'refund' ? refunds.get(id) : undefined
+    const at = paise < 0 ? refund?.succeededAt : refund?.returnedAt
+    return at ? toIstDay(at) : day
+  }
+  for (const { month, figures, journal, asOf } of operators.closes) {
+    const { to } = daysOfMonth(month)
+    for (const { mid } of merchants.all) {
+      // A dispute is booked when the acquirer deducts it, so it is never carried forward.
+      const own = banks.movements.filter((one) => one.mid === mid && !isDisputed(one))
+      const received = own.filter((one) => knownOn(one) <= to).reduce((sum, { paise }) => sum + paise, 0)
+      const settled = own.filter(({ settledOn = '9' }) => settledOn <= to).reduce((sum, { paise }) => sum + paise, 0)
+      const carried = toPaise(figures.figures[mid]?.carriedForward ?? '0.00')
+      if (carried !== received - settled)
+        broken.push(`${month}: ${mid} carries ${carried} forward, and the bank owes ${received - settled}`)
+    }
+    if ((await operators.text('reconcile', 'journal', '--month', month, '--csv')) !== journal)
+      broken.push(`the journal of ${month} has changed`)
+    for (const [command, printed] of Object.entries(asOf))
+      if ((await operators.text(...command.split(' '))) !== printed) broken.push(`ops ${command} has changed`)
+  }
+  const days = ['--from', dayOf(0), '--to', world.today()]
+  const report: Document = await operators.json('reconcile', ...days)
+  for (const { mid } of merchants.all) {
+    const own = banks.movements.filter((one) => one.mid === mid)
+    const sumOf = (of: (one: Movement) => boolean) => own.filter(of).reduce((sum, { paise }) => sum + paise, 0)
+    const merchant = report.merchants.find((one: Document) => one.mid === mid)
+    const total = (name: string) => toPaise(merchant?.total?.[name] ?? merchant?.[name] ?? '0.00')
+    const expected = {
+      'paid and duplicates': sumOf(({ kind }) => kind === 'payment'),
+      refunded: -sumOf(({ kind }) => kind === 'refund'),
+      disputed: -sumOf((one) => isDisputed(one) && one.settledOn !== undefined),
+      settled: sumOf(({ settledOn }) => settledOn !== undefined),
+    }
+    const shown = {
+      'paid and duplicates': total('paid') + total('duplicates'),
+      ...{ refunded: total('refunded'), disputed: total('disputed'), settled: total('settled') },
+    }
+    if (JSON.stringify(shown) !== JSON.stringify(expected))
+      broken.push(`${mid}: the report shows ${JSON.stringify(shown)}, and the bank moved ${JSON.stringify(expected)}`)
+  }
+  return broken
+}
+
+/** (e), (f) At the end of the world nothing is open: 0.00, no discrepancy, no exception, no refund, no payout. */
+async function nothingIsOpen({ operators, world }: Scene): Promise<string[]> {
+  const broken: string[] = []
+  const differences: Document = await operators.json('reconcile', 'differences')
+  for (const one of differences.differences ?? []) broken.push(`the discrepancy ${JSON.stringify(one)} is open`)
+  const payouts: Document = await operators.json('reconcile', 'payouts', '--from', dayOf(0), '--to', world.today())
+  for (const { arrival, bankReference, day } of payouts.payouts ?? [])
+    if (!/^arrived$/.test(arrival)) broken.push(`the payout ${bankReference} of ${day}: ${arrival}`)
+  const exceptions: Document = await operators.json('payments', 'exceptions', '--open')
+  for (const { kind, orderId } of exceptions) broken.push(`the exception ${kind} of ${orderId} is open`)
+  const refunds: Document = await operators.json('refunds', 'list', '--open')
+  for (const { refundId } of refunds) broken.push(`the refund ${refundId} is open`)
+  const { merchants: reported }: Document = await operators.json('reconcile', '--from', dayOf(0), '--to', world.today())
+  for (const { mid, total } of reported)
+    if (total?.carriedForward !== '0.00') broken.push(`${mid} ends with ${total?.carriedForward}`)
+  return broken
+}
