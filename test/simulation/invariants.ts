@@ -30,7 +30,7 @@ const FINAL = ['SUCCESS', 'FAIL', 'REJECT']
 export async function checkQuietly(scene: Scene): Promise<string[]> {
   return [
     ...(await ordersAgree(scene)),
-    ...statusesOnlyGrow(scene),
+    ...(await statusesOnlyGrow(scene)),
     ...(await refundsAgree(scene)),
     ...(await noExceptionIsObsolete(scene)),
     ...nothingLeaks(scene),
@@ -69,14 +69,31 @@ async function ordersAgree({ db, banks, merchants, operators, world }: Scene): P
   return [...broken, ...lost.map(({ orderId }) => `a merchant was told of the order ${orderId}, which is not stored`)]
 }
 
-/** (a) What a merchant has read of an order: SUCCESS never changes, and another final status only to SUCCESS. */
-function statusesOnlyGrow({ merchants }: Scene): string[] {
-  return merchants.heard.flatMap(({ orderId, statuses }) => {
-    const first = statuses.findIndex((status) => FINAL.includes(status))
-    const after = first < 0 ? [] : statuses.slice(first)
-    const changes = after.filter((status, index) => index > 0 && status !== after[index - 1])
-    const isRight = changes.every((status) => status === 'SUCCESS') && changes.length <= 1
-    return isRight ? [] : [`a merchant has read of ${orderId}: ${statuses.join(', ')}`]
+/** Changes of a final status in what somebody has read, such as `FAIL SUCCESS`. */
+function changesIn(statuses: readonly string[]): string[] {
+  const final = statuses.slice(
+    Math.max(
+      statuses.findIndex((status) => FINAL.includes(status)),
+      0,
+    ),
+  )
+  return final.flatMap((status, index) => {
+    const before = final[index - 1]
+    return before === undefined || before === 'PENDING' || before === status ? [] : [`${before} ${status}`]
+  })
+}
+
+/** (a) What a merchant reads of an order: SUCCESS never changes, and another final status only to SUCCESS, as a late payment. */
+async function statusesOnlyGrow({ db, merchants }: Scene): Promise<string[]> {
+  const { rows } = await db.query<{ orderId: string }>(
+    `select order_id as "orderId" from payment_exceptions where kind = 'late payment'`,
+  )
+  const late = new Set(rows.map(({ orderId }) => orderId))
+  return merchants.heard.flatMap(({ orderId = '', statuses }) => {
+    const changes = changesIn(statuses)
+    const isRight = changes.every((change) => /^(FAIL|REJECT) SUCCESS$/.test(change)) && changes.length <= 1
+    if (!isRight) return [`a merchant has read of ${orderId}: ${statuses.join(', ')}`]
+    return changes.length === 0 || late.has(orderId) ? [] : [`${orderId} was paid late without an exception`]
   })
 }
 
@@ -99,7 +116,7 @@ async function storedRefunds(db: Database): Promise<Map<string, StoredRefund>> {
 }
 
 /** (c) No refund twice, none above its payment, none that one side has and the other has not. */
-async function refundsAgree({ db, banks, merchants, world }: Scene): Promise<string[]> {
+async function refundsAgree({ db, banks, merchants }: Scene): Promise<string[]> {
   const stored = await storedRefunds(db)
   const moved = banks.movements.filter(({ kind }) => kind === 'refund')
   const sums = new Map<string, number>()
@@ -130,11 +147,10 @@ async function refundsAgree({ db, banks, merchants, world }: Scene): Promise<str
   const told = merchants.heard.flatMap(({ refunds }) => refunds)
   for (const { ourRefundId = '', statuses } of told) {
     if (!stored.has(ourRefundId)) broken.push(`a merchant was told of the refund ${ourRefundId}, which is not stored`)
-    const final = statuses.filter((status) => status !== 'PENDING')
-    const changes = final.filter((status, index) => index > 0 && status !== final[index - 1])
-    if (changes.some((status) => status === 'PENDING')) broken.push(`the refund ${ourRefundId}: ${statuses.join(', ')}`)
+    for (const change of changesIn(statuses))
+      if (change !== 'FAIL SUCCESS' && !(change === 'SUCCESS FAIL' && returned.has(ourRefundId)))
+        broken.push(`a merchant has read of the refund ${ourRefundId}: ${statuses.join(', ')}`)
   }
-  void world
   return broken
 }
 
@@ -159,7 +175,7 @@ function nothingLeaks({ world }: Scene): string[] {
   return found.slice(0, 3).map((line) => `customer data in the log: ${line.slice(0, 200)}`)
 }
 
-/** (d) Each event reached its receiver, and the sequences of an order have no gap. */
+/** (d) Each event reached its receiver, and each paid order and each refund with a final status has one. */
 async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<string[]> {
   const { rows } = await db.query<{ mid: string; orderId: string; sequence: number; delivered: boolean }>(
     `select mid, order_id as "orderId", sequence, delivered_at is not null as delivered from webhook_deliveries
@@ -178,6 +194,16 @@ async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<st
     if (!heard.has(`/${mid} ${orderId} ${sequence}`))
       broken.push(`event ${sequence} of ${orderId} did not reach its receiver`)
   }
+  const { rows: silent } = await db.query<{ id: string }>(
+    `select order_id as id from payment_intents i
+      where status = 'SUCCESS' and not exists (select from webhook_deliveries d
+              where d.mid = i.mid and d.order_id = i.order_id and d.type = 'payment.succeeded' and d.txn_status = 'SUCCESS')
+      union all
+     select our_refund_id from refunds r
+      where status <> 'PENDING' and created_by <> 'acquirer' and not exists (select from webhook_deliveries d
+              where d.mid = r.mid and d.our_refund_id = r.our_refund_id and d.type like 'refund.%')`,
+  )
+  for (const { id } of silent) broken.push(`no event tells of the final status of ${id}`)
   for (const one of received) if (/canary/i.test(one.body)) broken.push('customer data in a webhook')
   return broken
 }

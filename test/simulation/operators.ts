@@ -48,6 +48,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
         .slice(0, 2)
         .join(' ')}`,
     )
+    if (/canary/i.test(stdout + stderr)) throw new Error(`ops ${args.join(' ')} prints customer data`)
     if (code !== 0) throw new Error(`ops ${args.join(' ')} failed: ${stderr}${stdout}\n${input}`)
     return stdout
   }

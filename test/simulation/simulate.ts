@@ -57,6 +57,7 @@ export async function simulate(plan: Plan): Promise<Simulated> {
         world.plan(at(13), 'quiet', async () => {
           banks.noteRefunds()
           await merchants.readRefunds()
+          await merchants.readStatuses(({ plan: { at: from } }) => at(0) - from < 2 * DAY_MS)
           broken.push(...(await checkQuietly(scene)))
           if (broken.length > 0) throw new Error('an invariant is broken')
         })
