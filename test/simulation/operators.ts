@@ -89,6 +89,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   async function week(): Promise<void> {
     await importReports(ACCOUNTS, addDays(world.today(), -9))
     await importStatements()
+    world.work(1, 60)
   }
 
   /** Imports the settlement files of a day. One of them is sometimes the wrong file, whose import is undone. */
@@ -212,6 +213,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     const reason = ['--reason', 'the account is closed']
     await ops('refunds', 'returned', '--refund', refund.refundId, '--reference', banks.newReference(), ...reason)
     world.count('direct refunds returned')
+    world.work(1, 60)
     await moveDirectly(refund, world.today(), -1)
   }
 
@@ -226,6 +228,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     await ops('disputes', 'add', '--order-id', orderId as string, ...names)
     world.count('disputes')
     world.write(`${id}: order ${plan.number} is disputed`)
+    world.work(1, 60)
     const { settledOn: _, ...of } = payment
     const moved = { ...of, id, isLate: false }
     banks.move({ ...moved, kind: 'dispute', paise: -payment.paise, day: world.today() })
@@ -233,6 +236,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
       const { verdict } = plan.dispute as NonNullable<typeof plan.dispute>
       await ops('disputes', 'update', '--mid', mid, '--dispute', id, '--status', verdict)
       world.write(`${id}: ${verdict}`)
+      world.work(1, 60)
       if (verdict === 'won')
         banks.move({ ...moved, kind: 'dispute reversal', paise: payment.paise, day: world.today() })
     })

@@ -37,6 +37,7 @@ export async function simulate(plan: Plan): Promise<Simulated> {
     planDay(0)
     await world.run()
     await operators.week()
+    await world.run()
     broken.push(...(await checkAtEnd(scene)))
 
     /** Plans the next day when a day begins, until nothing has moved for some days. */
