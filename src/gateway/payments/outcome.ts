@@ -82,10 +82,10 @@ function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): bool
   return utr !== undefined && referenceOf(stored) !== undefined
 }
 
-/** Returns the UTR of the payment that a failure is about: the payment that paid the order, or another attempt. */
+/** Returns the UTR of the payment that a failure is about: the payment that paid the order, or another attempt, if it has one. */
 function failedUtr(report: PaymentReport, [paid]: readonly StoredPayment[]): string {
   const isOther = paid === undefined || (isOfAnother(report, paid) && !isOf(report, paid))
-  return isOther ? (report.utr ?? utrOfId(report.names?.id ?? '')) : paid.utr
+  return isOther ? (report.utr ?? '') : paid.utr
 }
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
