@@ -32,14 +32,12 @@ export type Movement = {
   day: string
   /** IST time at which the customer paid. */
   paidAt: string
-  /** Whether nobody asks for it: the service knows it by a notification or by the acquirer's report. */
-  isUnasked: boolean
+  /** Whether no status check finds it: the service knows it by a notification or by the acquirer's report. */
+  isUnchecked: boolean
   /** Whether the acquirer pays it out one bank day later than usual. */
   isLate: boolean
   settledOn?: string
 }
-
-export type Payout = { mid: string; account: Account; day: string; reference: string; paise: number }
 
 type FakeBank = {
   notifyUrl: string | undefined
@@ -80,14 +78,12 @@ export async function startBanks(balancer: string, today: () => string) {
   }
   for (const { refunds } of fakes.values()) refunds.faults = { late: 0.3, failed: 0.1, lost: 0.2, repeated: 0.1 }
   const movements: Movement[] = []
-  const payouts: Payout[] = []
   const known = new Set<string>()
   let lastReference = 7_000_000
 
   return {
     settings,
     movements,
-    payouts,
     violations: () => [...fakes.values()].flatMap(({ violations }) => violations.splice(0)),
     fault,
     pay,
@@ -118,7 +114,7 @@ export async function startBanks(balancer: string, today: () => string) {
 
   /** A customer's attempt by an acquirer's link. Returns what happened, or why the customer could not pay. */
   async function pay(
-    order: { account: Account; orderId: string; mid: string; isLate: boolean; isUnasked: boolean },
+    order: { account: Account; orderId: string; mid: string; isLate: boolean; isUnchecked: boolean },
     { outcome, faults }: Attempt,
   ): Promise<string> {
     const { account, orderId } = order
@@ -134,11 +130,11 @@ export async function startBanks(balancer: string, today: () => string) {
   }
 
   /** Notes the payments of an order that are not noted yet. */
-  function note({ account, orderId, mid, isLate, isUnasked }: Parameters<typeof pay>[0]) {
+  function note({ account, orderId, mid, isLate, isUnchecked }: Parameters<typeof pay>[0]) {
     for (const { utr, id, amount, ...one } of fakes.get(account)?.paid() ?? []) {
       if (one.orderId !== orderId || known.has(`${account} ${id}`)) continue
       known.add(`${account} ${id}`)
-      const names = { account, mid, orderId, utr, id, isLate, isUnasked }
+      const names = { account, mid, orderId, utr, id, isLate, isUnchecked }
       movements.push({ kind: 'payment', ...names, paise: amount, day: today(), ...paidNow() })
     }
   }
@@ -167,7 +163,7 @@ export async function startBanks(balancer: string, today: () => string) {
         day: today(),
         ...paidNow(),
         isLate,
-        isUnasked: false,
+        isUnchecked: false,
       })
     }
     const signed = (body: string, secret?: string) => ({
@@ -187,7 +183,7 @@ export async function startBanks(balancer: string, today: () => string) {
         if (status !== 'success' || ourRefundId === '' || known.has(`${account} refund ${id}`)) continue
         known.add(`${account} refund ${id}`)
         const of = movements.find((one) => one.account === account && one.kind === 'payment' && one.id === paymentId)
-        if (of === undefined) throw new Error(`${account} refunded ${paymentId}, which nobody paid`)
+        if (of === undefined) throw new Error(`${account} refunded ${paymentId}, which no customer paid`)
         const { settledOn: _, ...names } = of
         movements.push({ ...names, kind: 'refund', id: ourRefundId, paise: -amount, day: today(), isLate: false })
       }

@@ -10,7 +10,7 @@ import type { Plan } from './plan.ts'
 import type { World } from './world.ts'
 
 /*
- * What must hold whatever happens. The invariants compare what the service has stored, what merchants have heard and what reports
+ * What must hold whatever happens. The invariants compare what the service has stored, what merchants have received and what reports
  * show with what the bank has moved. Each returns the violations.
  */
 
@@ -54,7 +54,7 @@ async function ordersAgree({ db, banks, merchants, operators, world }: Scene): P
     'select mid, order_id as "orderId", status from payment_intents',
   )
   const statuses = new Map(rows.map(({ orderId, status }) => [orderId, status]))
-  const isOlder = ({ day, isUnasked }: Movement) => day < (isUnasked ? operators.reportedUntil() : world.today())
+  const isOlder = ({ day, isUnchecked }: Movement) => day < (isUnchecked ? operators.reportedUntil() : world.today())
   const paid = new Set(
     banks.movements.filter((one) => one.kind === 'payment' && isOlder(one)).map(({ orderId }) => orderId),
   )
@@ -65,8 +65,8 @@ async function ordersAgree({ db, banks, merchants, operators, world }: Scene): P
   for (const [orderId, status] of statuses) {
     if (status === 'SUCCESS' && !all.has(orderId)) broken.push(`${orderId} is paid, and the bank has no money of it`)
   }
-  const lost = merchants.heard.filter(({ orderId }) => orderId !== undefined && !statuses.has(orderId))
-  return [...broken, ...lost.map(({ orderId }) => `a merchant was told of the order ${orderId}, which is not stored`)]
+  const lost = merchants.orders.filter(({ orderId }) => orderId !== undefined && !statuses.has(orderId))
+  return [...broken, ...lost.map(({ orderId }) => `a merchant received the order ${orderId}, which is not stored`)]
 }
 
 /** Changes of a final status in what somebody has read, such as `FAIL SUCCESS`. */
@@ -89,7 +89,7 @@ async function statusesOnlyGrow({ db, merchants }: Scene): Promise<string[]> {
     `select order_id as "orderId" from payment_exceptions where kind = 'late payment'`,
   )
   const late = new Set(rows.map(({ orderId }) => orderId))
-  return merchants.heard.flatMap(({ orderId = '', statuses }) => {
+  return merchants.orders.flatMap(({ orderId = '', statuses }) => {
     const changes = changesIn(statuses)
     const isRight = changes.every((change) => /^(FAIL|REJECT) SUCCESS$/.test(change)) && changes.length <= 1
     if (!isRight) return [`a merchant has read of ${orderId}: ${statuses.join(', ')}`]
@@ -144,9 +144,9 @@ async function refundsAgree({ db, banks, merchants }: Scene): Promise<string[]> 
   for (const { id, status } of stored.values())
     if (status === 'SUCCESS' && !done.has(id))
       broken.push(`the refund ${id} is stored as done, and the bank has not carried it out`)
-  const told = merchants.heard.flatMap(({ refunds }) => refunds)
-  for (const { ourRefundId = '', statuses } of told) {
-    if (!stored.has(ourRefundId)) broken.push(`a merchant was told of the refund ${ourRefundId}, which is not stored`)
+  const requested = merchants.orders.flatMap(({ refunds }) => refunds)
+  for (const { ourRefundId = '', statuses } of requested) {
+    if (!stored.has(ourRefundId)) broken.push(`a merchant received the refund ${ourRefundId}, which is not stored`)
     for (const change of changesIn(statuses))
       if (change !== 'FAIL SUCCESS' && !(change === 'SUCCESS FAIL' && returned.has(ourRefundId)))
         broken.push(`a merchant has read of the refund ${ourRefundId}: ${statuses.join(', ')}`)
@@ -182,7 +182,7 @@ async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<st
       where endpoint_id <> 'return-call' order by mid, order_id, sequence`,
   )
   const received = merchants.all.flatMap(({ mid }) => receiver.to(`/${mid}`))
-  const heard = new Set(
+  const arrived = new Set(
     received.flatMap(({ path, body }) => {
       const { data } = JSON.parse(body)
       return [`${path} ${data.orderId} ${data.sequence}`]
@@ -191,7 +191,7 @@ async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<st
   const broken: string[] = []
   for (const { mid, orderId, sequence, delivered } of rows) {
     if (!delivered) broken.push(`event ${sequence} of ${orderId} is not delivered`)
-    if (!heard.has(`/${mid} ${orderId} ${sequence}`))
+    if (!arrived.has(`/${mid} ${orderId} ${sequence}`))
       broken.push(`event ${sequence} of ${orderId} did not reach its receiver`)
   }
   const { rows: silent } = await db.query<{ id: string }>(
@@ -231,10 +231,10 @@ async function booksAgree({ db, banks, operators, merchants, world }: Scene): Pr
       if (carried !== received - settled)
         broken.push(`${month}: ${mid} carries ${carried} forward, and the bank owes ${received - settled}`)
     }
-    if ((await operators.text('reconcile', 'journal', '--month', month, '--csv')) !== journal)
+    if ((await operators.ops('reconcile', 'journal', '--month', month, '--csv')) !== journal)
       broken.push(`the journal of ${month} has changed`)
     for (const [command, printed] of Object.entries(asOf))
-      if ((await operators.text(...command.split(' '))) !== printed) broken.push(`ops ${command} has changed`)
+      if ((await operators.ops(...command.split(' '))) !== printed) broken.push(`ops ${command} has changed`)
   }
   const days = ['--from', dayOf(0), '--to', world.today()]
   const report: Document = await operators.json('reconcile', ...days)

@@ -10,7 +10,7 @@ import type { Account, MerchantPlan, OrderPlan, Plan, RefundPlan } from './plan.
 import type { World } from './world.ts'
 
 /*
- * Merchants' servers, their customers, and what both have heard. A merchant repeats a request without a response, because it
+ * Merchants' servers, their customers, and the responses that both received. A merchant repeats a request without a response, because it
  * cannot know whether the request was stored.
  */
 
@@ -30,10 +30,10 @@ const LAST_CHECK_SECONDS = 900 + 85
 const MOST_TRIES = 6
 const HOUR_MS = 3_600_000
 
-export type HeardRefund = { refundId: string; ourRefundId: string | undefined; orderId: string; statuses: string[] }
+export type KnownRefund = { refundId: string; ourRefundId: string | undefined; orderId: string; statuses: string[] }
 
 /** What a merchant knows about an order. */
-export type HeardOrder = {
+export type KnownOrder = {
   plan: OrderPlan
   mid: string
   merchantOrderId: string
@@ -41,7 +41,7 @@ export type HeardOrder = {
   account: Account | undefined
   /** Every status that the merchant has read, in sequence. */
   statuses: string[]
-  refunds: HeardRefund[]
+  refunds: KnownRefund[]
 }
 
 export type Merchant = { plan: MerchantPlan; mid: string; key: Key }
@@ -51,12 +51,12 @@ type Scene = { plan: Plan; world: World; banks: Banks; db: Database; receiver: R
 
 export async function createMerchants({ plan, world, banks, db, receiver }: Scene) {
   const merchants: Merchant[] = []
-  const heard: HeardOrder[] = []
+  const orders: KnownOrder[] = []
   for (const one of plan.merchants) merchants.push(await addMerchant(one))
 
   return {
     all: merchants,
-    heard,
+    orders,
     /** Plans what happens with an order. */
     plan: (order: OrderPlan) => world.plan(order.at, `order ${order.number}`, () => create(order)),
     readRefunds,
@@ -92,11 +92,11 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
 
   async function create(plan: OrderPlan): Promise<void> {
     const merchant = merchants[plan.merchant] as Merchant
-    const order: HeardOrder = {
+    const order: KnownOrder = {
       ...{ plan, mid: merchant.mid, merchantOrderId: `O${plan.number}`, orderId: undefined, account: undefined },
       ...{ statuses: [], refunds: [] },
     }
-    heard.push(order)
+    orders.push(order)
     world.count('orders')
     if (plan.linkFault) banks.fault(merchant.plan.account, 'link', plan.linkFault as never)
     const canary = { customer_name: `Canary ${plan.number}`, customer_email: `canary${plan.number}@example.in` }
@@ -109,7 +109,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
 
   type Try = { fields: Record<string, string>; key: string | undefined; tries: number }
 
-  async function tryToCreate(order: HeardOrder, merchant: Merchant, { fields, key, tries }: Try): Promise<void> {
+  async function tryToCreate(order: KnownOrder, merchant: Merchant, { fields, key, tries }: Try): Promise<void> {
     const response = await send(merchant, CREATE, fields, key)
     banks.fault(merchant.plan.account, 'link', undefined)
     const result = response?.status === 200 ? response.body.data.orderId : (response?.status ?? 'no response')
@@ -123,7 +123,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     world.work(1, 60)
   }
 
-  async function created(order: HeardOrder, { orderId, intent }: { orderId: string; intent: string }) {
+  async function created(order: KnownOrder, { orderId, intent }: { orderId: string; intent: string }) {
     const { plan } = order
     const { rows } = await db.query('select acquirer from acquirer_intents where mid = $1 and order_id = $2', [
       order.mid,
@@ -149,11 +149,11 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     world.work(2, 100, 995, 1_390, 1_510, 8_200)
   }
 
-  async function pay(order: HeardOrder, attempt: OrderPlan['attempts'][number]): Promise<void> {
-    const { plan, mid, orderId, account } = order as HeardOrder & { orderId: string; account: Account }
+  async function pay(order: KnownOrder, attempt: OrderPlan['attempts'][number]): Promise<void> {
+    const { plan, mid, orderId, account } = order as KnownOrder & { orderId: string; account: Account }
     if (attempt.checkFault) banks.fault(account, 'check', attempt.checkFault as never)
-    const isUnasked = attempt.after > LAST_CHECK_SECONDS || hasPaid(orderId)
-    const facts = { account, orderId, mid, paise: plan.paise, isLate: plan.isSettledLate, isUnasked }
+    const isUnchecked = attempt.after > LAST_CHECK_SECONDS || hasPaid(orderId)
+    const facts = { account, orderId, mid, paise: plan.paise, isLate: plan.isSettledLate, isUnchecked }
     world.count(`attempts ${attempt.outcome}`)
     if (account === 'direct') {
       const { utr, received, requests } = banks.payDirectly(facts, attempt)
@@ -170,14 +170,14 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     return banks.movements.some((one) => one.kind === 'payment' && one.orderId === orderId)
   }
 
-  async function readStatus(order: HeardOrder): Promise<void> {
+  async function readStatus(order: KnownOrder): Promise<void> {
     if (order.orderId === undefined) return
     const merchant = merchants[order.plan.merchant] as Merchant
     const response = await send(merchant, STATUS, { order_id: order.orderId })
     if (response?.status === 200) order.statuses.push(response.body.txnStatus)
   }
 
-  async function cancel(order: HeardOrder): Promise<void> {
+  async function cancel(order: KnownOrder): Promise<void> {
     const response = await send(merchants[order.plan.merchant] as Merchant, CANCEL, {
       order_id: order.orderId as string,
     })
@@ -185,7 +185,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     world.work(2, 30)
   }
 
-  async function askRefund(order: HeardOrder, refund: RefundPlan, index: number, tries: number): Promise<void> {
+  async function askRefund(order: KnownOrder, refund: RefundPlan, index: number, tries: number): Promise<void> {
     const merchant = merchants[order.plan.merchant] as Merchant
     const refundId = `R${order.plan.number}-${index}`
     const amount = String(Math.max(Math.floor((order.plan.paise / 100) * refund.share), 1))
@@ -203,7 +203,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
 
   /** Every merchant reads the statuses of its refunds. */
   async function readRefunds(): Promise<void> {
-    for (const { plan, refunds } of heard) {
+    for (const { plan, refunds } of orders) {
       for (const refund of refunds) {
         const response = await send(merchants[plan.merchant] as Merchant, REFUND_STATUS, { refund_id: refund.refundId })
         const status = response?.body?.data?.txnStatus
@@ -213,7 +213,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
   }
 
   /** Every merchant reads the statuses of these orders. */
-  async function readStatuses(of: (order: HeardOrder) => boolean): Promise<void> {
-    for (const order of heard) if (of(order)) await readStatus(order)
+  async function readStatuses(of: (order: KnownOrder) => boolean): Promise<void> {
+    for (const order of orders) if (of(order)) await readStatus(order)
   }
 }

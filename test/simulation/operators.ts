@@ -3,7 +3,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { toDecimalText as rupees, toPaise } from '../../src/platform/money.ts'
 import { runOps } from '../support/ops.ts'
 import type { Banks, Movement } from './banks.ts'
-import type { HeardOrder, Merchants } from './merchants.ts'
+import type { KnownOrder, Merchants } from './merchants.ts'
 import { ACCOUNTS, type Account, DAY_MS, type Form } from './plan.ts'
 import { BEGIN, type World } from './world.ts'
 
@@ -33,7 +33,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   let reportedUntil = ''
 
   await ops('statements', 'layout', 'add', '--name', 'bank', '--date', 'yyyy-mm-dd', ...columns())
-  return { closes, json, text, morning, week, dispute, resolveDifferences, close, reportedUntil: () => reportedUntil }
+  return { closes, ops, json, morning, week, dispute, resolveDifferences, close, reportedUntil: () => reportedUntil }
 
   /** Runs a command, which must succeed. */
   async function ops(...args: string[]): Promise<string> {
@@ -55,10 +55,6 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
 
   async function json(...args: string[]): Promise<Document> {
     return JSON.parse(await ops(...args, '--json'))
-  }
-
-  async function text(...args: string[]): Promise<string> {
-    return ops(...args)
   }
 
   /** Every morning: the bank's report, its files, exceptions and refunds. */
@@ -110,7 +106,6 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
       await run(args, file(rows))
       const paise = rows.reduce((sum, row) => sum + row.amount, 0)
       statements.get(mid)?.lines.push({ day, reference, paise })
-      banks.payouts.push({ mid, account, day, reference, paise })
       world.count(`payouts ${form}`)
       world.write(`${account} pays out ${paise} to ${mid}, ${items.length} items, ${reference}`)
     }
@@ -156,7 +151,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   async function handle({ id, kind, orderId }: Document): Promise<void> {
     world.count(`exception ${kind}`)
     world.write(`exception ${kind} of ${orderId}`)
-    const order = merchants.heard.find((one) => one.orderId === orderId)
+    const order = merchants.orders.find((one) => one.orderId === orderId)
     const resolve = (reason: string) => ops('payments', 'resolve', '--exception', id, '--reason', reason)
     switch (kind) {
       case 'double payment':
@@ -178,7 +173,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   /** Looks up refunds with an unknown outcome in the acquirer's dashboard, and records what it shows. */
   async function askAboutRefunds(refunds: Document[]): Promise<void> {
     for (const { refundId, orderId } of refunds) {
-      const account = merchants.heard.find((one) => one.orderId === orderId)?.account as Account
+      const account = merchants.orders.find((one) => one.orderId === orderId)?.account as Account
       const shown = banks.refundsOf(account).find(({ ourRefundId }) => ourRefundId === refundId)
       world.count(`unsure refunds ${shown?.status ?? 'unknown at the acquirer'}`)
       const refund = ['--refund', refundId]
@@ -218,7 +213,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   }
 
   /** The bank writes that a customer disputes a payment, and later what it has decided. */
-  async function dispute(order: HeardOrder): Promise<void> {
+  async function dispute(order: KnownOrder): Promise<void> {
     const { orderId, plan, mid } = order
     const payment = banks.movements.find((one) => one.kind === 'payment' && one.orderId === orderId)
     const isRefunded = banks.movements.some((one) => one.kind === 'refund' && one.utr === payment?.utr)

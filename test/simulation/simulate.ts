@@ -47,8 +47,8 @@ export async function simulate(plan: Plan): Promise<Simulated> {
         for (const order of plan.orders) if (Math.floor(order.at / DAY_MS) === day) merchants.plan(order)
         for (const order of plan.orders) {
           const disputedOn = Math.floor(order.at / DAY_MS) + (order.dispute?.afterDays ?? Number.NaN)
-          const heard = merchants.heard.find((one) => one.plan === order)
-          if (disputedOn === day && heard) world.plan(at(15), 'dispute', () => operators.dispute(heard))
+          const known = merchants.orders.find((one) => one.plan === order)
+          if (disputedOn === day && known) world.plan(at(15), 'dispute', () => operators.dispute(known))
         }
         for (let hour = 1; hour < 24; hour += 2) world.work(hour * 3_600)
       })
