@@ -80,25 +80,18 @@ export const BANKS: Record<'setu' | 'cashfree' | 'razorpay', OpenBank> = {
     }
   },
 
-  async cashfree(db) {
-    const { bank, ...opened } = await openCashfree(db)
-    return {
-      ...opened,
-      bank,
-      paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
-      statusChecks: 'payments',
-      failStatusChecks: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
-    }
-  },
+  cashfree: async (db) => checkedByPayments(await openCashfree(db)),
 
-  async razorpay(db) {
-    const { bank, ...opened } = await openRazorpay(db)
-    return {
-      ...opened,
-      bank,
-      paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
-      statusChecks: 'payments',
-      failStatusChecks: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
-    }
-  },
+  razorpay: async (db) => checkedByPayments(await openRazorpay(db)),
+}
+
+/** An acquirer whose status call lists the payments of an order. */
+function checkedByPayments<Bank extends FakeCashfree | FakeRazorpay>({ bank, ...opened }: Opened<Bank>) {
+  return {
+    ...opened,
+    bank,
+    paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
+    statusChecks: 'payments',
+    failStatusChecks: (chance: number) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
+  }
 }
