@@ -14,19 +14,20 @@ import { parseArgs } from 'node:util'
 import { type Mutant, mutantsOf } from './mutants.ts'
 
 const root = join(import.meta.dirname, '../..')
-const AREAS = [
-  'http',
-  'tenants',
-  'payments',
-  'refunds',
-  'webhooks',
-  'lists',
-  'acquirer',
-  'settlements',
-  'statements',
-  'ledger',
-  'reconciliation',
-]
+/** Folders of src, with the folders of the tests that run first. */
+const AREAS = {
+  'platform/http': 'http',
+  'gateway/tenants': 'tenants',
+  'gateway/payments': 'payments',
+  'gateway/refunds': 'refunds',
+  'gateway/webhooks': 'webhooks',
+  'platform/lists': 'payments',
+  'gateway/acquirers': 'acquirer',
+  'books/settlements': 'settlements',
+  'books/statements': 'statements',
+  'books/ledger': 'ledger',
+  'books/reconciliation': 'reconciliation',
+}
 const COPIED = ['src', 'test', 'migrations', '.ci']
 
 const { values } = parseArgs({
@@ -61,7 +62,7 @@ function readList(file: string): Mutant[] {
 /** Selects the same number of mutants from each area. */
 function choose(count: number): Mutant[] {
   const random = randomOf(Number(values.seed))
-  const pools = AREAS.map((area) =>
+  const pools = Object.keys(AREAS).map((area) =>
     readdirSync(join(root, 'src', area), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .sort()
@@ -104,9 +105,9 @@ function notice({ file, before, after, line }: Mutant): string | undefined {
   if (at === -1) return 'nothing: the line is gone'
   lines[at] = after
   writeFileSync(path, lines.join('\n'))
-  const area = file.split('/')[1] as string
+  const area = Object.entries(AREAS).find(([folder]) => file.startsWith(`src/${folder}/`))?.[1]
   try {
-    return firstFailure([`test/${area}/`]) ?? firstFailure([])
+    return (area && firstFailure([`test/${area}/`])) ?? firstFailure([])
   } finally {
     writeFileSync(path, text)
   }

@@ -1,15 +1,18 @@
 import { createBankDays } from '../../src/books/ledger/bank-days.ts'
 import type { AcquirerSettings } from '../../src/gateway/acquirers/accounts.ts'
+import { utrOfId } from '../../src/platform/fields.ts'
 import { toIstText } from '../../src/platform/time.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import type { CallFault, NotificationFaults } from '../support/bank-faults.ts'
 import type { BookedRefund, RefundFaults } from '../support/bank-refunds.ts'
-import { CASHFREE } from '../support/fake-cashfree.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { type ReconEvent, serveRecon } from '../support/cashfree-recon.ts'
+import { CASHFREE, CASHFREE_SECRETS } from '../support/fake-cashfree.ts'
 import { PHONEPE } from '../support/fake-phonepe.ts'
 import { RAZORPAY } from '../support/fake-razorpay.ts'
 import { SETU } from '../support/fake-setu.ts'
 import { startBank } from '../support/service-with-bank.ts'
-import { ACCOUNTS, type Account, type Attempt } from './plan.ts'
+import { ACCOUNTS, type Account, type Attempt, type Found } from './plan.ts'
 
 /*
  * The acquirers' fakes, and the customers' and merchants' bank. What they have recorded is the truth: a payment, a refund or a
@@ -24,8 +27,10 @@ export type Movement = {
   account: Account
   mid: string
   orderId: string
-  /** The bank's reference of the payment. */
+  /** How the service names the payment: by the bank's reference, or without one by the acquirer's id. */
   utr: string
+  /** The bank's reference, if the service does not learn it with the payment. */
+  bankReference?: string
   /** Identifier of the refund or dispute. */
   id: string
   paise: number
@@ -36,6 +41,10 @@ export type Movement = {
   isUnchecked: boolean
   /** Whether the acquirer pays it out one bank day later than usual. */
   isLate: boolean
+  /** Whether the customer typed the address, so that the bank does not know the order. */
+  isTyped?: boolean
+  /** A payment by typed address, whose order an operator has not found yet. */
+  unconfirmed?: Found
   settledOn?: string
 }
 
@@ -76,6 +85,7 @@ export async function startBanks(balancer: string, today: () => string) {
     Object.assign(bank, { notifyUrl: balancer + starter.path })
     fakes.set(name as Account, bank)
   }
+  const cashfree = fakes.get('cashfree') as never as FakeCashfree
   for (const { refunds } of fakes.values()) refunds.faults = { late: 0.3, failed: 0.1, lost: 0.2, repeated: 0.1 }
   const movements: Movement[] = []
   const known = new Set<string>()
@@ -84,6 +94,13 @@ export async function startBanks(balancer: string, today: () => string) {
   return {
     settings,
     movements,
+    /** Settings of a command that calls Cashfree. */
+    environment: {
+      CASHFREE_API_URL: settings.cashfree?.apiUrl ?? '',
+      CASHFREE_CLIENT_ID: settings.cashfree?.clientId ?? '',
+      CASHFREE_CLIENT_SECRET: CASHFREE_SECRETS.join(),
+    },
+    serveRecon: (events: ReconEvent[]) => serveRecon(cashfree, { data: events }),
     violations: () => [...fakes.values()].flatMap(({ violations }) => violations.splice(0)),
     fault,
     pay,
@@ -115,11 +132,11 @@ export async function startBanks(balancer: string, today: () => string) {
   /** A customer's attempt by an acquirer's link. Returns what happened, or why the customer could not pay. */
   async function pay(
     order: { account: Account; orderId: string; mid: string; isLate: boolean; isUnchecked: boolean },
-    { outcome, faults }: Attempt,
+    { outcome, faults, hasLateReference }: Attempt,
   ): Promise<string> {
     const { account, orderId } = order
     const bank = fakes.get(account) as FakeBank
-    const rrn = newReference()
+    const rrn = hasLateReference ? '' : newReference()
     try {
       const { payment } = await bank.pay(orderId, { outcome, rrn, faults })
       note(order)
@@ -134,7 +151,8 @@ export async function startBanks(balancer: string, today: () => string) {
     for (const { utr, id, amount, ...one } of fakes.get(account)?.paid() ?? []) {
       if (one.orderId !== orderId || known.has(`${account} ${id}`)) continue
       known.add(`${account} ${id}`)
-      const names = { account, mid, orderId, utr, id, isLate, isUnchecked }
+      const references = utr === '' ? { utr: utrOfId(id), bankReference: newReference() } : { utr }
+      const names = { account, mid, orderId, ...references, id, isLate, isUnchecked }
       movements.push({ kind: 'payment', ...names, paise: amount, day: today(), ...paidNow() })
     }
   }
@@ -142,7 +160,7 @@ export async function startBanks(balancer: string, today: () => string) {
   /** A payment to the merchant's own UPI address. Returns the signed notifications. */
   function payDirectly(
     { orderId, mid, paise, isLate }: { orderId: string; mid: string; paise: number; isLate: boolean },
-    { outcome, otherAmount, isTyped, faults }: Attempt,
+    { outcome, otherAmount, isTyped, found, faults }: Attempt,
   ) {
     const utr = newReference()
     const received = otherAmount ? paise + 100 : paise
@@ -153,7 +171,7 @@ export async function startBanks(balancer: string, today: () => string) {
     const requests = faults.lost ? [] : Array.from({ length: faults.repeated ? 2 : 1 }, () => body)
     const forged = faults.forged ? [notification(orderId, { ...bank, status: 'SUCCESS' })] : []
     // The bank returns money that belongs to no order, or of another amount.
-    const isKept = status === 'SUCCESS' && !otherAmount && !isTyped
+    const isKept = status === 'SUCCESS' && !otherAmount && (!isTyped || found !== undefined)
     if (isKept) {
       const names = { account: 'direct', mid, orderId, utr, id: utr } as const
       movements.push({
@@ -164,6 +182,7 @@ export async function startBanks(balancer: string, today: () => string) {
         ...paidNow(),
         isLate,
         isUnchecked: false,
+        ...(isTyped && found && { isTyped, unconfirmed: found }),
       })
     }
     const signed = (body: string, secret?: string) => ({

@@ -31,6 +31,7 @@ export async function checkQuietly(scene: Scene): Promise<string[]> {
   return [
     ...(await ordersAgree(scene)),
     ...(await statusesOnlyGrow(scene)),
+    ...(await lateIsLate(scene)),
     ...(await refundsAgree(scene)),
     ...(await noExceptionIsObsolete(scene)),
     ...nothingLeaks(scene),
@@ -54,7 +55,8 @@ async function ordersAgree({ db, banks, merchants, operators, world }: Scene): P
     'select mid, order_id as "orderId", status from payment_intents',
   )
   const statuses = new Map(rows.map(({ orderId, status }) => [orderId, status]))
-  const isOlder = ({ day, isUnchecked }: Movement) => day < (isUnchecked ? operators.reportedUntil() : world.today())
+  const isOlder = ({ day, isUnchecked, unconfirmed }: Movement) =>
+    !unconfirmed && day < (isUnchecked ? operators.reportedUntil() : world.today())
   const paid = new Set(
     banks.movements.filter((one) => one.kind === 'payment' && isOlder(one)).map(({ orderId }) => orderId),
   )
@@ -95,6 +97,22 @@ async function statusesOnlyGrow({ db, merchants }: Scene): Promise<string[]> {
     if (!isRight) return [`a merchant has read of ${orderId}: ${statuses.join(', ')}`]
     return changes.length === 0 || late.has(orderId) ? [] : [`${orderId} was paid late without an exception`]
   })
+}
+
+/** (a) An order is paid late if and only if its status was final when the service learned of the payment. */
+async function lateIsLate({ db }: Scene): Promise<string[]> {
+  const { rows } = await db.query<{ orderId: string; isLate: boolean }>(
+    `select i.order_id as "orderId", e.order_id is not null as "isLate"
+       from payment_intents i
+       join payments p on p.mid = i.mid and p.order_id = i.order_id and p.utr = i.utr
+       left join payment_exceptions e on e.mid = i.mid and e.order_id = i.order_id and e.kind = 'late payment'
+      where case when e.order_id is null
+                 then p.received_at > least(i.expires_at + interval '11 minutes', i.cancelled_at)
+                 else p.received_at <= i.expires_at and i.cancelled_at is null end`,
+  )
+  return rows.map(
+    ({ orderId, isLate }) => `${orderId} was paid ${isLate ? 'in time with' : 'late without'} an exception`,
+  )
 }
 
 type StoredRefund = {
@@ -155,7 +173,7 @@ async function refundsAgree({ db, banks, merchants }: Scene): Promise<string[]> 
 }
 
 /** (f) No exception is open whose cause is gone. */
-async function noExceptionIsObsolete({ db }: Scene): Promise<string[]> {
+export async function noExceptionIsObsolete({ db }: Scene): Promise<string[]> {
   const { rows } = await db.query<{ kind: string; orderId: string }>(
     `select e.kind, e.order_id as "orderId"
        from payment_exceptions e
@@ -198,6 +216,10 @@ async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<st
     `select order_id as id from payment_intents i
       where status = 'SUCCESS' and not exists (select from webhook_deliveries d
               where d.mid = i.mid and d.order_id = i.order_id and d.type = 'payment.succeeded' and d.txn_status = 'SUCCESS')
+      union all
+     select order_id from payment_intents i
+      where status <> 'SUCCESS' and not exists (select from webhook_deliveries d
+              where d.mid = i.mid and d.order_id = i.order_id and d.type in ('payment.expired', 'payment.cancelled'))
       union all
      select our_refund_id from refunds r
       where status <> 'PENDING' and created_by <> 'acquirer' and not exists (select from webhook_deliveries d

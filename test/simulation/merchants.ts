@@ -142,7 +142,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     for (const [index, refund] of plan.refunds.entries()) {
       const at = now + (plan.attempts.at(-1)?.after ?? 0) * 1000 + 120_000 + refund.after * HOUR_MS
       const ask = () => world.crashing(plan.crash, 'refund', () => askRefund(order, refund, index, 1))
-      if (refund.by === 'merchant') world.plan(at, 'refund', ask)
+      world.plan(at, 'refund', ask)
     }
     if (plan.crash?.during === 'jobs')
       world.plan(now + 992_000, 'crash of jobs', () => world.crashing(plan.crash, 'jobs', world.runJobs))
@@ -198,6 +198,13 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
       order.refunds.push({ refundId, ourRefundId, orderId: order.orderId as string, statuses: [] })
     } else if ((response === undefined || response.status >= 500) && tries < MOST_TRIES)
       world.plan(world.now() + 11_000, 'refund again', () => askRefund(order, refund, index, tries + 1))
+    else {
+      const { rowCount } = await db.query('select from refunds where mid = $1 and refund_id = $2', [
+        order.mid,
+        refundId,
+      ])
+      if (rowCount) throw new Error(`the refund ${refundId} is stored, and its repeat received ${response?.status}`)
+    }
     world.work(1, 60, 300)
   }
 

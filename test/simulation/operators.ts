@@ -1,7 +1,9 @@
 import { addDays } from '../../src/books/ledger/bank-days.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { toDecimalText as rupees, toPaise } from '../../src/platform/money.ts'
+import { type ReconEvent, reconEvent } from '../support/cashfree-recon.ts'
 import { runOps } from '../support/ops.ts'
+import { untilBlocked } from '../support/wait.ts'
 import type { Banks, Movement } from './banks.ts'
 import type { KnownOrder, Merchants } from './merchants.ts'
 import { ACCOUNTS, type Account, DAY_MS, type Form } from './plan.ts'
@@ -33,24 +35,34 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   let reportedUntil = ''
 
   await ops('statements', 'layout', 'add', '--name', 'bank', '--date', 'yyyy-mm-dd', ...columns())
-  return { closes, ops, json, morning, week, dispute, resolveDifferences, close, reportedUntil: () => reportedUntil }
+  return {
+    ...{ closes, ops, json, morning, evening, week, dispute, resolveDifferences, close },
+    reportedUntil: () => reportedUntil,
+  }
 
   /** Runs a command, which must succeed. */
   async function ops(...args: string[]): Promise<string> {
     return run(args, '')
   }
 
-  async function run(args: string[], input: string): Promise<string> {
-    const { code, stdout, stderr } = await runOps(url, args, input)
+  async function run(args: string[], input: string, settings: Record<string, string> = {}): Promise<string> {
+    const { code, stdout, stderr } = await attempt(args, input, settings)
+    if (code !== 0) throw new Error(`ops ${args.join(' ')} failed: ${stderr}${stdout}\n${input}`)
+    return stdout
+  }
+
+  /** Runs a command, which may be rejected. */
+  async function attempt(args: string[], input = '', settings: Record<string, string> = {}) {
+    const outcome = await runOps(url, args, input, settings)
     world.count(
       `ops ${args
         .filter((one) => /^[a-z]/.test(one))
         .slice(0, 2)
         .join(' ')}`,
     )
+    const { stdout, stderr } = outcome
     if (/canary/i.test(stdout + stderr)) throw new Error(`ops ${args.join(' ')} prints customer data`)
-    if (code !== 0) throw new Error(`ops ${args.join(' ')} failed: ${stderr}${stdout}\n${input}`)
-    return stdout
+    return outcome
   }
 
   async function json(...args: string[]): Promise<Document> {
@@ -72,8 +84,9 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
       const isReported = ({ day }: Movement) => day >= from && day < world.today()
       const paid = banks.movements.filter((one) => one.kind === 'payment' && one.account === account && isReported(one))
       if (paid.length === 0) continue
-      const rows = paid.map(({ orderId, utr, id, paise, paidAt }) => {
-        return [orderId, 'SUCCESS', utr, rupees(paise), paidAt, account === 'direct' ? '' : id].join()
+      const rows = paid.map(({ orderId, utr, bankReference = utr, id, isTyped, paise, paidAt }) => {
+        const names = isTyped ? 'UPI' : orderId
+        return [names, 'SUCCESS', bankReference, rupees(paise), paidAt, account === 'direct' ? '' : id].join()
       })
       const header = 'order_id,status,utr,amount,paid_at,acquirer_payment_id'
       await run(['payments', 'import', '-', '--acquirer', account], [header, ...rows, ''].join('\n'))
@@ -90,10 +103,19 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
 
   /** Imports the settlement files of a day. One of them is sometimes the wrong file, whose import is undone. */
   async function payOut(day: string): Promise<void> {
+    const pulled: ReconEvent[] = []
     for (const payout of banks.payOut(day)) {
       const { mid, account, items, reference } = payout
       const form = forms[merchants.all.findIndex((one) => one.mid === mid)] as Form
       const rows = rowsOf(payout, form)
+      const paise = rows.reduce((sum, row) => sum + row.amount, 0)
+      statements.get(mid)?.lines.push({ day, reference, paise })
+      world.count(`payouts ${form}`)
+      world.write(`${account} pays out ${paise} to ${mid}, ${items.length} items, ${reference}`)
+      if (account === 'cashfree' && form === 'pulled') {
+        pulled.push(...items.map((item) => eventOf(item, reference, day)))
+        continue
+      }
       const file = (of: Row[]) => [SETTLEMENT_HEADER, ...of.map((row) => lineOf(row, payout, day)), ''].join('\n')
       const args = ['settlements', 'import', '-', '--acquirer', account, '--json']
       if (Number(reference.slice(-3)) % 13 === 0) {
@@ -104,11 +126,10 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
         await ops('settlements', 'undo', '--import', String(wrong.import))
       }
       await run(args, file(rows))
-      const paise = rows.reduce((sum, row) => sum + row.amount, 0)
-      statements.get(mid)?.lines.push({ day, reference, paise })
-      world.count(`payouts ${form}`)
-      world.write(`${account} pays out ${paise} to ${mid}, ${items.length} items, ${reference}`)
     }
+    if (pulled.length === 0) return
+    banks.serveRecon(pulled)
+    await run(['settlements', 'pull', '--acquirer', 'cashfree', '--from', day, '--to', day], '', banks.environment)
   }
 
   /** Imports each merchant's bank statement until yesterday. */
@@ -148,7 +169,9 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     }
   }
 
-  async function handle({ id, kind, orderId }: Document): Promise<void> {
+  async function handle({ id, kind, orderId, utr }: Document): Promise<void> {
+    // An operator still looks for the order of this payment.
+    if (banks.movements.some((one) => one.unconfirmed && one.utr === utr)) return
     world.count(`exception ${kind}`)
     world.write(`exception ${kind} of ${orderId}`)
     const order = merchants.orders.find((one) => one.orderId === orderId)
@@ -189,18 +212,48 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     for (const refund of refunds) {
       const { refundId } = refund
       const reference = banks.newReference()
-      const isRejected = Number(reference.slice(-2)) % 9 === 0
       if (endedDirectly.has(refundId)) throw new Error(`the refund ${refundId} is open again`)
       endedDirectly.add(refundId)
-      world.count(`direct refunds ${isRejected ? 'rejected' : 'done'}`)
-      if (isRejected) await ops('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
-      else {
-        await ops('refunds', 'done', '--refund', refundId, '--reference', reference)
+      const isDone = await endDirectRefund(refundId, reference)
+      world.count(`direct refunds ${isDone ? 'done' : 'rejected'}`)
+      if (isDone) {
         await moveDirectly(refund, world.today(), 1)
         if (Number(reference.slice(-2)) % 7 === 0)
           world.plan(world.now() + 2 * DAY_MS, 'returned', () => returnRefund(refund))
       }
     }
+  }
+
+  /** Records that the bank carried out a refund or rejected it. Two operators may disagree, and only one may succeed. */
+  async function endDirectRefund(refundId: string, reference: string): Promise<boolean> {
+    const done = ['refunds', 'done', '--refund', refundId, '--reference', reference]
+    const fail = ['refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed']
+    const number = Number(reference.slice(-2))
+    if (number % 4 !== 0) {
+      await ops(...(number % 9 === 0 ? fail : done))
+      return number % 9 !== 0
+    }
+    const outcomes = await Promise.all([attempt(done), attempt(fail)])
+    world.count('contested direct refunds')
+    if (outcomes.filter(({ code }) => code === 0).length !== 1)
+      throw new Error(`two operators ended the refund ${refundId}: ${JSON.stringify(outcomes)}`)
+    return outcomes[0]?.code === 0
+  }
+
+  /** Every evening: payments by typed address whose orders an operator has found. `isEnd`: the others, too. */
+  async function evening(isEnd: boolean): Promise<void> {
+    const found = (one: Movement) =>
+      one.unconfirmed === 'same day' || (one.unconfirmed === 'next day' && one.day < world.today())
+    for (const one of banks.movements) if (one.unconfirmed && (isEnd || found(one))) await confirm(one)
+  }
+
+  async function confirm(payment: Movement): Promise<void> {
+    const { orderId, utr, paise, paidAt } = payment
+    const names = ['--order-id', orderId, '--utr', utr, '--amount', rupees(paise), '--paid-at', paidAt]
+    await ops('payments', 'confirm', ...names)
+    delete payment.unconfirmed
+    world.write(`${utr} is confirmed for ${orderId}`)
+    world.work(1, 60)
   }
 
   /** The customer's bank returns a refund, and the operator records it. */
@@ -217,7 +270,8 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     const { orderId, plan, mid } = order
     const payment = banks.movements.find((one) => one.kind === 'payment' && one.orderId === orderId)
     const isRefunded = banks.movements.some((one) => one.kind === 'refund' && one.utr === payment?.utr)
-    if (!payment || isRefunded || !plan.dispute) return
+    // The bank names a payment by the reference that the service has.
+    if (!payment || payment.bankReference || payment.unconfirmed || isRefunded || !plan.dispute) return
     const id = `D${plan.number}`
     const names = ['--dispute', id, '--utr', payment.utr, '--amount', rupees(payment.paise)]
     await ops('disputes', 'add', '--order-id', orderId as string, ...names)
@@ -265,7 +319,10 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
             `the open discrepancies of ${mid} are ${paise} more than the acquirers owe: ${JSON.stringify([differences.filter((one: Document) => one.mid === mid), banks.movements.filter((one) => one.mid === mid && one.settledOn === undefined)])}`,
           ],
     )
-    for (const { id, kind } of differences) {
+    for (const difference of differences) {
+      const { id, kind, utr } = difference
+      const isPaid = banks.movements.some((one) => one.utr === utr || one.bankReference === utr)
+      if (isPaid && kind === 'unknown payment') broken.push(`the payment is known of ${JSON.stringify(difference)}`)
       world.count(`resolved ${kind}`)
       await ops('reconcile', 'resolve', '--difference', id, '--reason', 'in the total of another day, or returned')
     }
@@ -275,11 +332,33 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   /** Closes a month, and prints what must stay the same. */
   async function close(month: string): Promise<void> {
     await week()
-    const figures = await json('reconcile', 'close', '--month', month, '--yes')
+    const figures = await closeBeside(month)
     const journal = await ops('reconcile', 'journal', '--month', month, '--csv')
     closes.push({ month, figures, journal, asOf: await asOf(addDays(world.today(), -1)) })
     world.count('closes')
     world.write(`${month} is closed`)
+  }
+
+  /** Closes a month while another operator's commands, which began before, wait to store payments. */
+  async function closeBeside(month: string): Promise<Document> {
+    const beside = banks.movements.filter((one) => one.unconfirmed)
+    const client = await db.connect()
+    try {
+      await client.query('begin; lock table payments in share mode')
+      const confirmed = Promise.all(beside.map(confirm))
+      await untilBlocked(db, beside.length)
+      let isOver = false
+      const closing = json('reconcile', 'close', '--month', month, '--yes').finally(() => {
+        isOver = true
+      })
+      if (beside.length > 0) await untilBlocked(db, beside.length + 1, () => isOver)
+      await client.query('rollback')
+      await confirmed
+      world.count(`closes beside ${beside.length} payments`)
+      return await closing
+    } finally {
+      client.release()
+    }
   }
 
   /** Prints the reports as known at the end of an earlier day, which never change again. */
@@ -320,7 +399,7 @@ function rowsOf(
 ): Row[] {
   const isDisputed = (one: Movement) => one.kind.startsWith('dispute')
   const named = items.filter(
-    (one, index) => form === 'rows' || isDisputed(one) || (form === 'parts' && index % 2 === 0),
+    (one, index) => /rows|pulled/.test(form) || isDisputed(one) || (form === 'parts' && index % 2 === 0),
   )
   const rows = named.map((one, index): Row => {
     const { fee, tax } = chargesOf(one)
@@ -331,7 +410,12 @@ function rowsOf(
       'dispute reversal': 'CHARGEBACK_REVERSE',
     }
     return {
-      ...{ amount: one.paise - fee - tax, paymentUtr: one.utr, utr: `S${index}${reference}`, event: event[one.kind] },
+      ...{
+        amount: one.paise - fee - tax,
+        paymentUtr: one.bankReference ?? one.utr,
+        utr: `S${index}${reference}`,
+        event: event[one.kind],
+      },
       ...(account !== 'direct' && one.kind === 'payment' && { fee, tax }),
     }
   })
@@ -341,6 +425,25 @@ function rowsOf(
   const [fee, tax] = [charges.reduce((sum, one) => sum + one.fee, 0), charges.reduce((sum, one) => sum + one.tax, 0)]
   const gross = others.reduce((sum, { paise }) => sum + paise, 0)
   return [...rows, { amount: gross - fee - tax, utr: `T${reference}`, ...(account !== 'direct' && { fee, tax }) }]
+}
+
+const EVENT_TYPES = {
+  ...{ payment: 'PAYMENT', refund: 'REFUND', dispute: 'DISPUTE', 'dispute reversal': 'DISPUTE_REVERSAL' },
+}
+
+/** An item of a payout in Cashfree's API. */
+function eventOf(item: Movement, reference: string, day: string): ReconEvent {
+  const { fee, tax } = chargesOf(item)
+  const { kind, orderId, utr, bankReference = utr, id, paise } = item
+  return reconEvent(EVENT_TYPES[kind], {
+    order_details: { order_id: orderId },
+    payment_details: { bank_reference: bankReference, cf_payment_id: kind === 'payment' ? id : null },
+    event_details: {
+      ...{ event_amount: Math.abs(paise) / 100, event_settlement_amount: Math.abs(paise - fee - tax) / 100 },
+      ...{ event_service_charge: fee / 100, event_service_tax: tax / 100, sale_type: paise < 0 ? 'DEBIT' : 'CREDIT' },
+    },
+    settlement_details: { utr: reference, settlement_initiated_on: `${day}T09:00:00+05:30`, settlement_date: null },
+  })
 }
 
 const columns = () =>

@@ -8,8 +8,11 @@ import { type SpoiltResponse, seeded } from '../support/bank-faults.ts'
 export const ACCOUNTS = ['setu', 'cashfree', 'phonepe', 'razorpay', 'direct'] as const
 export type Account = (typeof ACCOUNTS)[number]
 
-/** How the settlement files of a merchant name payments. */
-export type Form = 'rows' | 'totals' | 'parts'
+/** How the settlement files of a merchant name payments. `pulled`: by rows, which at Cashfree come from its API. */
+export type Form = 'rows' | 'totals' | 'parts' | 'pulled'
+
+/** When an operator finds the order of a payment by typed address. */
+export type Found = 'same day' | 'next day' | 'beside a close'
 
 export type MerchantPlan = {
   number: number
@@ -33,6 +36,10 @@ export type Attempt = {
   otherAmount: boolean
   /** The customer types the UPI address without the order. */
   isTyped: boolean
+  /** The bank returns a payment whose order is not found. */
+  found: Found | undefined
+  /** The acquirer knows the bank reference of this payment only in its daily report. */
+  hasLateReference: boolean
   /** What happens to the notifications. */
   faults: Partial<Record<'lost' | 'repeated' | 'reordered' | 'late' | 'forged' | 'contradicted', 1>>
   /** An earlier fault of the status check of this order. */
@@ -44,7 +51,6 @@ export type RefundPlan = {
   after: number
   /** Part of the payment's amount. */
   share: number
-  by: 'merchant' | 'operator'
   fault: LinkFault | undefined
 }
 
@@ -108,6 +114,9 @@ export function planOf({ seed, days, ordersOfDay = 8 }: { seed: number; days: nu
   return { seed, days, merchants, orders }
 }
 
+const FORMS: readonly Form[] = ['rows', 'totals', 'parts', 'pulled', 'pulled']
+const FOUND = ['same day', 'next day', 'beside a close', undefined] as const
+
 function merchantOf(account: Account, number: number, random: Random, days: number): MerchantPlan {
   const others = ACCOUNTS.filter((one) => one !== account && one !== 'direct')
   const down = Array.from({ length: Math.ceil(days / 10) }, () => {
@@ -115,7 +124,8 @@ function merchantOf(account: Account, number: number, random: Random, days: numb
     return { from, to: from + (1 + random.below(8)) * HOUR_MS }
   })
   return {
-    ...{ number, account, down, hasKeys: random.chance(0.5), form: random.pick(['rows', 'totals', 'parts'] as const) },
+    ...{ number, account, down, hasKeys: random.chance(0.5) },
+    form: random.pick(account === 'cashfree' ? FORMS : FORMS.filter((form) => form !== 'pulled')),
     fallback: account !== 'direct' && random.chance(0.6) ? random.pick(others) : undefined,
   }
 }
@@ -139,7 +149,7 @@ function orderOf(number: number, day: number, merchants: MerchantPlan[], random:
     polls: Array.from({ length: random.below(4) }, () => random.below(2_400)),
     cancelAfter: random.chance(0.1) ? random.below(1_500) : undefined,
     refunds: isPaid && random.chance(0.3) ? refundsOf(random) : [],
-    dispute: isPaid && random.chance(0.05) ? disputeOf(random) : undefined,
+    dispute: isPaid && random.chance(0.08) ? disputeOf(random) : undefined,
     ...{ isSettledLate: random.chance(0.1), isLateKept: random.chance(0.5) },
     crash: random.chance(0.12) ? crashOf(random) : undefined,
   }
@@ -153,7 +163,9 @@ function attemptsOf(random: Random, isDirect: boolean): Attempt[] {
       if (random.chance(0.07)) faults[fault] = 1
     if (random.chance(0.15)) faults.lost = 1
     const checkFault = random.chance(0.1) ? random.pick(CHECK_FAULTS) : undefined
-    return { after, outcome, otherAmount: false, isTyped: false, faults, checkFault, ...changes }
+    const hasLateReference = !isDirect && random.chance(0.1)
+    const rare = { otherAmount: false, isTyped: false, found: undefined, hasLateReference }
+    return { after, outcome, ...rare, faults, checkFault, ...changes }
   }
   const inTime = when(10, 800)
   switch (random.below(12)) {
@@ -172,7 +184,8 @@ function attemptsOf(random: Random, isDirect: boolean): Attempt[] {
     case 6:
       return isDirect ? [attempt(inTime, 'success', { otherAmount: true })] : [attempt(inTime, 'pending')]
     case 7:
-      return isDirect ? [attempt(inTime, 'success', { isTyped: true })] : [attempt(inTime, 'success')]
+    case 8:
+      return [attempt(inTime, 'success', isDirect ? { isTyped: true, found: random.pick(FOUND) } : {})]
     default:
       return [attempt(inTime, 'success')]
   }
@@ -181,7 +194,7 @@ function attemptsOf(random: Random, isDirect: boolean): Attempt[] {
 function refundsOf(random: Random): RefundPlan[] {
   const shares = random.pick([[1], [1], [0.5], [0.3, 0.3], [0.6, 0.6]])
   return shares.map((share) => ({
-    ...{ share, after: random.below(72), by: random.pick(['merchant', 'merchant', 'operator'] as const) },
+    ...{ share, after: random.below(72) },
     fault: random.chance(0.2) ? random.pick(CHECK_FAULTS) : undefined,
   }))
 }

@@ -2,7 +2,7 @@ import { vi } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { startBanks } from './banks.ts'
-import { checkAtEnd, checkQuietly } from './invariants.ts'
+import { checkAtEnd, checkQuietly, noExceptionIsObsolete } from './invariants.ts'
 import { createMerchants } from './merchants.ts'
 import { createOperators, dayOf } from './operators.ts'
 import { DAY_MS, type Plan } from './plan.ts'
@@ -55,6 +55,10 @@ export async function simulate(plan: Plan): Promise<Simulated> {
       if (day > 0) {
         world.plan(at(6), 'late reports', () => banks.sendLate())
         world.plan(at(11), 'morning', () => operators.morning())
+        world.plan(at(10), 'exceptions', async () => {
+          broken.push(...(await noExceptionIsObsolete(scene)))
+        })
+        world.plan(at(20), 'evening', () => operators.evening(day > plan.days))
         world.plan(at(13), 'quiet', async () => {
           banks.noteRefunds()
           await merchants.readRefunds()

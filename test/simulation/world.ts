@@ -158,7 +158,7 @@ export async function createWorld(seed: number) {
       if (isCrashed()) return
       const pending = await findPending().catch(() => ({}) as Record<string, boolean>)
       const jobs: Job[] = []
-      const isIdle = !(await hasNewPayment())
+      const isIdle = !(await mayExplain())
       for (const { name, findQueues, concurrency } of sources) {
         if (isIdle && name === 'UTRs of other merchants') continue
         const search = findQueues({ isPending: pending[name] ?? true, isStopped: isCrashed })
@@ -171,12 +171,20 @@ export async function createWorld(seed: number) {
     throw new Error('the jobs do not end')
   }
 
-  /** Payments of other merchants are compared minute by minute, so only after a payment. */
-  async function hasNewPayment(): Promise<boolean> {
-    const { rows } = await (db as Database).query('select max(received_at) as last from payments')
-    const isNew = rows[0]?.last > lastPayment
-    if (isNew) lastPayment = rows[0].last
-    return isNew
+  /**
+   * Returns whether a new payment may explain an open exception. The comparison searches minute by minute, so it runs only then.
+   * Customers of two merchants never pay with one UTR.
+   */
+  async function mayExplain(): Promise<boolean> {
+    const { rows } = await (db as Database).query(
+      `select (select max(received_at) from payments) as last,
+              exists (select from payment_exceptions e where kind = 'unknown order'
+                  and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)) as "isOpen"`,
+    )
+    const [{ last, isOpen }] = rows as [{ last: Date; isOpen: boolean }]
+    const isNew = last > lastPayment
+    if (isNew && isOpen) lastPayment = last
+    return isNew && isOpen
   }
 
   /** A failed job is logged and repeated later, as by the scheduler. */
