@@ -208,9 +208,10 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     world.work(1, 60, 300)
   }
 
-  /** Every merchant reads the statuses of its refunds. */
-  async function readRefunds(): Promise<void> {
-    for (const { plan, refunds } of orders) {
+  /** Every merchant reads the statuses of the refunds of these orders. */
+  async function readRefunds(of: (order: KnownOrder) => boolean): Promise<void> {
+    for (const order of orders.filter(of)) {
+      const { plan, refunds } = order
       for (const refund of refunds) {
         const response = await send(merchants[plan.merchant] as Merchant, REFUND_STATUS, { refund_id: refund.refundId })
         const status = response?.body?.data?.txnStatus

@@ -178,10 +178,9 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     const resolve = (reason: string) => ops('payments', 'resolve', '--exception', id, '--reason', reason)
     switch (kind) {
       case 'double payment':
-        return void (await ops('refunds', 'create', '--exception', id))
+        return refundOrWait(id)
       case 'late payment':
-        if (!order?.plan.isLateKept && order?.refunds.length === 0)
-          return void (await ops('refunds', 'create', '--exception', id))
+        if (!order?.plan.isLateKept && order?.refunds.length === 0) return refundOrWait(id)
         return void (await resolve('the merchant has shipped'))
       case 'unreadable': {
         if (orderId !== '' && orderId !== null) await ops('payments', 'enquire', '--order-id', orderId)
@@ -191,6 +190,15 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
       default:
         return void (await resolve('seen to at the bank'))
     }
+  }
+
+  /** Refunds the payment of an exception, unless its dispute is open. */
+  async function refundOrWait(exception: string): Promise<void> {
+    const { code, stderr } = await attempt(['refunds', 'create', '--exception', exception])
+    if (code === 0) return
+    if (stderr.includes('a dispute of the payment is open')) return world.write(`${exception} waits for its dispute`)
+    const reason = ['--reason', 'the bank has returned the money after the dispute']
+    await ops('payments', 'resolve', '--exception', exception, ...reason)
   }
 
   /** Looks up refunds with an unknown outcome in the acquirer's dashboard, and records what it shows. */

@@ -114,7 +114,7 @@ export function planOf({ seed, days, ordersOfDay = 8 }: { seed: number; days: nu
   return { seed, days, merchants, orders }
 }
 
-const FORMS: readonly Form[] = ['rows', 'totals', 'parts', 'pulled', 'pulled']
+const FORMS: readonly Form[] = ['rows', 'totals', 'parts', 'pulled']
 const FOUND = ['same day', 'next day', 'beside a close', undefined] as const
 
 function merchantOf(account: Account, number: number, random: Random, days: number): MerchantPlan {
@@ -124,8 +124,7 @@ function merchantOf(account: Account, number: number, random: Random, days: numb
     return { from, to: from + (1 + random.below(8)) * HOUR_MS }
   })
   return {
-    ...{ number, account, down, hasKeys: random.chance(0.5) },
-    form: random.pick(account === 'cashfree' ? FORMS : FORMS.filter((form) => form !== 'pulled')),
+    ...{ number, account, down, hasKeys: random.chance(0.5), form: random.pick(FORMS) },
     fallback: account !== 'direct' && random.chance(0.6) ? random.pick(others) : undefined,
   }
 }

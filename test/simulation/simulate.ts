@@ -3,7 +3,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { startBanks } from './banks.ts'
 import { checkAtEnd, checkQuietly, noExceptionIsObsolete } from './invariants.ts'
-import { createMerchants } from './merchants.ts'
+import { createMerchants, type KnownOrder } from './merchants.ts'
 import { createOperators, dayOf } from './operators.ts'
 import { DAY_MS, type Plan } from './plan.ts'
 import { BEGIN, createWorld, startBalancer } from './world.ts'
@@ -38,6 +38,8 @@ export async function simulate(plan: Plan): Promise<Simulated> {
     await world.run()
     await operators.week()
     await world.run()
+    await merchants.readRefunds(() => true)
+    await merchants.readStatuses(() => true)
     broken.push(...(await checkAtEnd(scene)))
 
     /** Plans the next day when a day begins, until nothing has moved for some days. */
@@ -46,11 +48,11 @@ export async function simulate(plan: Plan): Promise<Simulated> {
       world.plan(at(0), 'day', async () => {
         for (const order of plan.orders) if (Math.floor(order.at / DAY_MS) === day) merchants.plan(order)
         for (const order of plan.orders) {
-          const disputedOn = Math.floor(order.at / DAY_MS) + (order.dispute?.afterDays ?? Number.NaN)
+          if (Math.floor(order.at / DAY_MS) + (order.dispute?.afterDays ?? Number.NaN) !== day) continue
           const known = merchants.orders.find((one) => one.plan === order)
-          if (disputedOn === day && known) world.plan(at(15), 'dispute', () => operators.dispute(known))
+          if (known) world.plan(at(15), 'dispute', () => operators.dispute(known))
         }
-        for (let hour = 1; hour < 24; hour += 2) world.work(hour * 3_600)
+        for (let hour = 1; hour < 24; hour += 4) world.work(hour * 3_600)
       })
       if (day > 0) {
         world.plan(at(6), 'late reports', () => banks.sendLate())
@@ -61,8 +63,9 @@ export async function simulate(plan: Plan): Promise<Simulated> {
         world.plan(at(20), 'evening', () => operators.evening(day > plan.days))
         world.plan(at(13), 'quiet', async () => {
           banks.noteRefunds()
-          await merchants.readRefunds()
-          await merchants.readStatuses(({ plan: { at: from } }) => at(0) - from < 2 * DAY_MS)
+          const isYoung = (days: number) => (order: KnownOrder) => at(0) - order.plan.at < days * DAY_MS
+          await merchants.readRefunds(isYoung(20))
+          await merchants.readStatuses(isYoung(2))
           broken.push(...(await checkQuietly(scene)))
           if (broken.length > 0) throw new Error('an invariant is broken')
         })

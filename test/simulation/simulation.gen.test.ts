@@ -10,9 +10,9 @@ const { seed, days, minutes } = JSON.parse(process.env.SIMULATION ?? '{}') as Pa
 const HOUR_MS = 3_600_000
 
 it.runIf(!isGenerated())(
-  'ten days of the world of seed 1 break no invariant',
+  'ten days of the world of seed 9 break no invariant',
   async () => {
-    const counts = await expectUnbroken(planOf({ seed: 1, days: 10, ordersOfDay: 3 }))
+    const counts = await expectUnbroken(planOf({ seed: 9, days: 10, ordersOfDay: 3 }))
     expect(counts).toMatchObject({ orders: 30, 'ops reconcile differences': 2 })
   },
   600_000,

@@ -252,7 +252,7 @@ describe('payment.expired', () => {
 
   it('stops reading expired orders after the current statement when the instance shuts down', async () => {
     const sent: string[] = []
-    const db = { query: async (text: string) => ({ rows: [], length: sent.push(text) }) }
+    const db = { query: async ({ text }: { text: string }) => ({ rows: [], fields: [], length: sent.push(text) }) }
     const { findQueues } = expiryJobs({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks })
     const inserts = () => sent.filter((text) => text.includes('insert into webhook_expiries')).length
     await findQueues({ isStopped: () => inserts() === 2 })
@@ -326,7 +326,8 @@ describe('payment.expired', () => {
 
   it('an instance reads the orders of one day and 10 minutes at startup, however long orders may be open', async () => {
     const froms: Date[] = []
-    const db = { query: async (_text: string, [from]: [Date]) => ({ rows: [], length: froms.push(from) }) }
+    const query = async ({ values: [from] }: { values: [Date] }) => ({ rows: [], fields: [], length: froms.push(from) })
+    const db = { query }
     await expiryJobs({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks }).findQueues()
     expect(froms[0]).toEqual(new Date(service.clock.now().getTime() - (24 * 60 + 10) * 60_000))
   })

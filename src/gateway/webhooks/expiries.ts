@@ -1,5 +1,6 @@
 import type { Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { orderIdsBeginSql } from '../payments/intent.ts'
 import { HIGHEST_EXPIRY_MINUTES, IS_LONG, LONGEST_EXPIRY_MINUTES } from '../payments/order-lifetime.ts'
@@ -42,7 +43,7 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
     let from = writtenUntil ?? minutes(now(), -FINAL_AFTER_MINUTES.atMost)
     while (minutes(from, STATEMENT_MINUTES.atLeast) <= until && !isStopped()) {
       const to = new Date(Math.min(until.getTime(), minutes(from, STATEMENT_MINUTES.atMost).getTime()))
-      await saveOpenOrders(db, { from, to })
+      await SAVE_OPEN(db, { from, to, grace: EXPIRY_GRACE_MINUTES })
       from = to
       writtenUntil = from
     }
@@ -55,12 +56,7 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
     async findQueues({ isPending = true, isStopped = () => false } = {}) {
       await saveNewOrders(isStopped)
       if (!isPending) return []
-      const { rows } = await db.query<{ mid: string }>(
-        `select distinct mid
-           from (select mid from webhook_expiries where final_at <= $1 order by final_at limit $2) due`,
-        [now(), lookedAt],
-      )
-      return rows.map(({ mid }) => ({
+      return (await FIND_DUE(db, { now: now(), lookedAt })).map(({ mid }) => ({
         key: `${mid} expired orders`,
         group: 'expired orders',
         // One transaction claims the orders and writes their events, so that a killed process leaves no order claimed
@@ -70,6 +66,10 @@ export function expiryJobs({ db, now, limits }: Dependencies): JobSource {
     },
   }
 }
+
+const FIND_DUE = query<{ mid: string }, { now: Date; lookedAt: number }>(`
+  select distinct mid
+    from (select mid from webhook_expiries where final_at <= :now order by final_at limit :lookedAt) due`)
 
 /** SQL condition at the time $1; null without orders. */
 export const EXPIRIES_ARE_PENDING = '(select min(final_at) from webhook_expiries) <= $1'
@@ -129,49 +129,48 @@ type Expired = { orderId: string; sequence: number; status: Status; failureReaso
 /** Stores the open orders of a merchant for whom a webhook endpoint is being added. */
 export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const dayAgo = minutes(now, -FINAL_AFTER_MINUTES.atMost)
-  const only = { mid, expiringAfter: abandonedUntil(now) }
-  await saveOpenOrders(db, { from: dayAgo, to: now, only })
+  const only = { mid, expiringAfter: abandonedUntil(now), grace: EXPIRY_GRACE_MINUTES }
+  await SAVE_OPEN_OF_MERCHANT(db, { ...only, from: dayAgo, to: now })
   // Earlier orders are open only if they are long, and these are read by their own index.
   const from = minutes(now, -FINAL_AFTER_MINUTES.ofLong)
-  await saveOpenOrders(db, { from, to: dayAgo, only: { ...only, isLong: true } })
+  await SAVE_LONG_OF_MERCHANT(db, { ...only, from, to: dayAgo })
 }
-
-/**
- * Stores the open orders created from `from` until before `to`, of merchants with a webhook endpoint that was created
- * before the order expires; with `only`, orders of one merchant, or only its long orders. A repeat changes nothing.
- */
-async function saveOpenOrders(
-  db: Queryable,
-  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date; isLong?: boolean } },
-): Promise<void> {
-  await db.query(
-    `with open as materialized (
-       -- The expression is materialized, so that orders are read once, by the index of the period, whatever the planner
-       -- estimates.
-       select mid, order_id, expires_at
-         from payment_intents i
-        where ${only?.isLong ? LONG_IN_PERIOD : IN_PERIOD}
-          and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
-          and not ${IS_WRITTEN}
-     )
-     insert into webhook_expiries (mid, order_id, final_at)
-     select i.mid, i.order_id, i.expires_at + $3 * interval '1 minute'
-       from open i
-       join (select mid, min(created_at) as since
-               from webhook_endpoints
-              where kind = 'webhook' and disabled_at is null
-              group by mid) w on w.mid = i.mid
-      where i.expires_at + $3 * interval '1 minute' > w.since
-     on conflict do nothing`,
-    [from, to, EXPIRY_GRACE_MINUTES, ...(only ? [only.mid, only.expiringAfter] : [])],
-  )
-}
-
-/** SQL conditions for orders created from $1 until before $2, each with its own index. */
-const IN_PERIOD = `order_id >= ${orderIdsBeginSql('$1::timestamptz')} and order_id < ${orderIdsBeginSql('$2::timestamptz')}`
-const LONG_IN_PERIOD = `${IN_PERIOD} and ${IS_LONG}`
 
 /** SQL condition: the event payment.expired of the order `i` is stored. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
+
+/**
+ * SQL that stores the open orders created from `from` until before `to`, of merchants with a webhook endpoint that was
+ * created before the order expires. A repeat changes nothing.
+ */
+const saveOpen = (condition: string) => `
+  with open as materialized (
+    -- The expression is materialized, so that orders are read once, by the index of the period, whatever the planner
+    -- estimates.
+    select mid, order_id, expires_at
+      from payment_intents i
+     where order_id >= ${orderIdsBeginSql(':from::timestamptz')} and order_id < ${orderIdsBeginSql(':to::timestamptz')}
+       and status in ${OPEN_STATUSES} ${condition}
+       and not ${IS_WRITTEN}
+  )
+  insert into webhook_expiries (mid, order_id, final_at)
+  select i.mid, i.order_id, i.expires_at + :grace * interval '1 minute'
+    from open i
+    join (select mid, min(created_at) as since
+            from webhook_endpoints
+           where kind = 'webhook' and disabled_at is null
+           group by mid) w on w.mid = i.mid
+   where i.expires_at + :grace * interval '1 minute' > w.since
+  on conflict do nothing`
+
+/** `grace` is in minutes. */
+type Period = { from: Date; to: Date; grace: number }
+type OfMerchant = Period & { mid: string; expiringAfter: Date }
+const OF_MERCHANT = 'and mid = :mid and expires_at > :expiringAfter'
+
+const SAVE_OPEN = query<object, Period>(saveOpen(''))
+const SAVE_OPEN_OF_MERCHANT = plannedQuery<object, OfMerchant>(saveOpen(OF_MERCHANT))
+/** Long orders have an index of their own. */
+const SAVE_LONG_OF_MERCHANT = plannedQuery<object, OfMerchant>(saveOpen(`${OF_MERCHANT} and ${IS_LONG}`))
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)
