@@ -103,7 +103,7 @@ describe('a valid notification', () => {
       [`failure after success: ${later}`],
     ]),
     [
-      'names another attempt that failed after a success by its own UTR, and a failure without a UTR by that of the payment',
+      'names another attempt that failed after a success by its own UTR, and a failure without a UTR by that of the payment (simulation, seed 4)',
       ['SUCCESS A1', 'FAIL A2', 'FAIL'],
       ['SUCCESS A1'],
       ['failure after success: FAIL A2', 'failure after success: FAIL A1'],

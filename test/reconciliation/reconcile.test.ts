@@ -215,7 +215,7 @@ describe('payments', () => {
     ])
   })
 
-  it('reconcile does not apply the resolved failure of another attempt to the payment that paid the order', async () => {
+  it('reconcile does not apply the resolved failure of another attempt to the payment that paid the order (simulation, seed 7)', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-09'))

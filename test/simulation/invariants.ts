@@ -1,3 +1,4 @@
+import { parse } from 'csv-parse/sync'
 import { daysOfMonth } from '../../src/books/reconciliation/closed-months.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { toPaise } from '../../src/platform/money.ts'
@@ -230,6 +231,18 @@ async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<st
   return broken
 }
 
+/** Adds a month's postings to the clearing ledgers of each merchant, in paise. Returns debits less credits of all ledgers. */
+function post(journal: string, clearing: Map<string, number>): number {
+  const records: Record<string, string>[] = parse(journal, { bom: true, columns: true })
+  let sum = 0
+  for (const { mid = '', ledger = '', debit = '', credit = '' } of records) {
+    const paise = toPaise(debit) - toPaise(credit)
+    sum += paise
+    if (ledger.startsWith('UPI clearing')) clearing.set(mid, (clearing.get(mid) ?? 0) + paise)
+  }
+  return sum
+}
+
 const isDisputed = ({ kind }: Movement) => kind.startsWith('dispute')
 
 /** (b), (e) The reports add up to what the bank moved, at each close and at the end. */
@@ -242,8 +255,10 @@ async function booksAgree({ db, banks, operators, merchants, world }: Scene): Pr
     const at = paise < 0 ? refund?.succeededAt : refund?.returnedAt
     return at ? toIstDay(at) : day
   }
+  const clearing = new Map<string, number>()
   for (const { month, figures, journal, asOf } of operators.closes) {
     const { to } = daysOfMonth(month)
+    if (post(journal, clearing) !== 0) broken.push(`the debits and credits of ${month} differ`)
     for (const { mid } of merchants.all) {
       // A dispute is booked when the acquirer deducts it, so it is never carried forward.
       const own = banks.movements.filter((one) => one.mid === mid && !isDisputed(one))
@@ -252,6 +267,8 @@ async function booksAgree({ db, banks, operators, merchants, world }: Scene): Pr
       const carried = toPaise(figures.figures[mid]?.carriedForward ?? '0.00')
       if (carried !== received - settled)
         broken.push(`${month}: ${mid} carries ${carried} forward, and the bank owes ${received - settled}`)
+      if ((clearing.get(mid) ?? 0) !== carried)
+        broken.push(`${month}: ${mid} carries ${carried} forward, and the journals post ${clearing.get(mid)}`)
     }
     if ((await operators.ops('reconcile', 'journal', '--month', month, '--csv')) !== journal)
       broken.push(`the journal of ${month} has changed`)
