@@ -34,6 +34,7 @@ export async function checkQuietly(scene: Scene): Promise<string[]> {
     ...(await statusesOnlyGrow(scene)),
     ...(await lateIsLate(scene)),
     ...(await refundsAgree(scene)),
+    ...(await exceptionsHaveCauses(scene)),
     ...(await noExceptionIsObsolete(scene)),
     ...nothingLeaks(scene),
     ...scene.banks.violations().map((violation) => `an acquirer rejects ${violation}`),
@@ -173,6 +174,23 @@ async function refundsAgree({ db, banks, merchants }: Scene): Promise<string[]> 
   return broken
 }
 
+/** (f) An exception names what happened. No customers of the world pay with one UTR. */
+async function exceptionsHaveCauses({ db, banks }: Scene): Promise<string[]> {
+  const { rows } = await db.query<{ kind: string; orderId: string; isPaid: boolean }>(
+    `select kind, order_id as "orderId",
+            exists (select from payments p
+                     where p.mid = e.mid and p.order_id = e.order_id and p.received_at <= e.received_at) as "isPaid"
+       from payment_exceptions e
+      where kind in ('double payment', 'failure after success', 'UTR of another order', 'UTR of another merchant')`,
+  )
+  const paid = banks.movements.filter(({ kind }) => kind === 'payment').map(({ orderId }) => orderId)
+  return rows.flatMap(({ kind, orderId, isPaid }) => {
+    const isPaidTwice = paid.indexOf(orderId) !== paid.lastIndexOf(orderId)
+    const isRight = kind === 'double payment' ? isPaidTwice : kind === 'failure after success' && isPaid
+    return isRight ? [] : [`the exception ${kind} of ${orderId} has no cause`]
+  })
+}
+
 /** (f) No exception is open whose cause is gone. */
 export async function noExceptionIsObsolete({ db }: Scene): Promise<string[]> {
   const { rows } = await db.query<{ kind: string; orderId: string }>(
@@ -221,6 +239,11 @@ async function eventsHaveArrived({ db, receiver, merchants }: Scene): Promise<st
      select order_id from payment_intents i
       where status <> 'SUCCESS' and not exists (select from webhook_deliveries d
               where d.mid = i.mid and d.order_id = i.order_id and d.type in ('payment.expired', 'payment.cancelled'))
+      union all
+     select order_id from payment_attempts a join payment_intents i using (mid, order_id)
+      where a.received_at < i.expires_at and a.received_at < coalesce(i.cancelled_at, i.expires_at)
+        and not exists (select from webhook_deliveries d
+              where d.mid = a.mid and d.order_id = a.order_id and d.type = 'payment.attempt_failed')
       union all
      select our_refund_id from refunds r
       where status <> 'PENDING' and created_by <> 'acquirer' and not exists (select from webhook_deliveries d

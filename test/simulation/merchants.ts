@@ -198,14 +198,23 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
       order.refunds.push({ refundId, ourRefundId, orderId: order.orderId as string, statuses: [] })
     } else if ((response === undefined || response.status >= 500) && tries < MOST_TRIES)
       world.plan(world.now() + 11_000, 'refund again', () => askRefund(order, refund, index, tries + 1))
-    else {
-      const { rowCount } = await db.query('select from refunds where mid = $1 and refund_id = $2', [
-        order.mid,
-        refundId,
-      ])
-      if (rowCount) throw new Error(`the refund ${refundId} is stored, and its repeat received ${response?.status}`)
-    }
+    else await expectRejected(order, refundId, response?.status)
     world.work(1, 60, 300)
+  }
+
+  /** A refund may be rejected if the order is not paid, or if a refund or a dispute of its payment exists. */
+  async function expectRejected({ mid, orderId }: KnownOrder, refundId: string, status: number | undefined) {
+    const { rows } = await db.query(
+      `select exists (select from refunds where mid = $1 and refund_id = $3) as "isStored",
+              status = 'SUCCESS'
+                and not exists (select from disputes d where d.mid = i.mid and d.order_id = i.order_id)
+                and not exists (select from refunds r where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr)
+                as "isWhole"
+         from payment_intents i where mid = $1 and order_id = $2`,
+      [mid, orderId, refundId],
+    )
+    if (rows[0].isStored) throw new Error(`the refund ${refundId} is stored, and its repeat received ${status}`)
+    if (rows[0].isWhole) throw new Error(`the refund ${refundId} of a whole payment received ${status}`)
   }
 
   /** Every merchant reads the statuses of the refunds of these orders. */

@@ -164,7 +164,7 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     const isRefunded = ({ orderId }: Document) => refunds.some((one: Document) => one.orderId === orderId)
     const ofRefund = ({ kind }: Document) => kind === 'refund unsure' || kind === 'refund without an end'
     for (const one of exceptions) {
-      if (ofRefund(one)) await askAboutRefunds(refunds.filter((refund: Document) => refund.orderId === one.orderId))
+      if (ofRefund(one)) await askAboutRefund(one)
       else if (!isRefunded(one)) await handle(one)
     }
   }
@@ -178,9 +178,9 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     const resolve = (reason: string) => ops('payments', 'resolve', '--exception', id, '--reason', reason)
     switch (kind) {
       case 'double payment':
-        return refundOrWait(id)
+        return refundOrWait(id, orderId)
       case 'late payment':
-        if (!order?.plan.isLateKept && order?.refunds.length === 0) return refundOrWait(id)
+        if (!order?.plan.isLateKept && order?.refunds.length === 0) return refundOrWait(id, orderId)
         return void (await resolve('the merchant has shipped'))
       case 'unreadable': {
         if (orderId !== '' && orderId !== null) await ops('payments', 'enquire', '--order-id', orderId)
@@ -193,25 +193,24 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   }
 
   /** Refunds the payment of an exception, unless its dispute is open. */
-  async function refundOrWait(exception: string): Promise<void> {
+  async function refundOrWait(exception: string, orderId: string): Promise<void> {
     const { code, stderr } = await attempt(['refunds', 'create', '--exception', exception])
     if (code === 0) return
     if (stderr.includes('a dispute of the payment is open')) return world.write(`${exception} waits for its dispute`)
+    if (!banks.movements.some((one) => one.kind === 'dispute' && one.orderId === orderId)) throw new Error(stderr)
     const reason = ['--reason', 'the bank has returned the money after the dispute']
     await ops('payments', 'resolve', '--exception', exception, ...reason)
   }
 
-  /** Looks up refunds with an unknown outcome in the acquirer's dashboard, and records what it shows. */
-  async function askAboutRefunds(refunds: Document[]): Promise<void> {
-    for (const { refundId, orderId } of refunds) {
-      const account = merchants.orders.find((one) => one.orderId === orderId)?.account as Account
-      const shown = banks.refundsOf(account).find(({ ourRefundId }) => ourRefundId === refundId)
-      world.count(`unsure refunds ${shown?.status ?? 'unknown at the acquirer'}`)
-      const refund = ['--refund', refundId]
-      if (shown === undefined) await ops('refunds', 'retry', ...refund)
-      else if (shown.status === 'success') await ops('refunds', 'done', ...refund, '--reference', shown.reference)
-      else if (shown.status === 'failed') await ops('refunds', 'fail', ...refund, '--reason', 'the bank rejected it')
-    }
+  /** Looks up a refund with an unknown outcome in the acquirer's dashboard, and records what it shows. */
+  async function askAboutRefund({ refundId, orderId }: Document): Promise<void> {
+    const account = merchants.orders.find((one) => one.orderId === orderId)?.account as Account
+    const shown = banks.refundsOf(account).find(({ ourRefundId }) => ourRefundId === refundId)
+    world.count(`unsure refunds ${shown?.status ?? 'unknown at the acquirer'}`)
+    const refund = ['--refund', refundId]
+    if (shown === undefined) await ops('refunds', 'retry', ...refund)
+    else if (shown.status === 'success') await ops('refunds', 'done', ...refund, '--reference', shown.reference)
+    else if (shown.status === 'failed') await ops('refunds', 'fail', ...refund, '--reason', 'the bank rejected it')
   }
 
   /** Sends the refunds of payments to the merchants' own UPI addresses, and records the result. */
@@ -282,7 +281,11 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
     if (!payment || payment.bankReference || payment.unconfirmed || isRefunded || !plan.dispute) return
     const id = `D${plan.number}`
     const names = ['--dispute', id, '--utr', payment.utr, '--amount', rupees(payment.paise)]
-    await ops('disputes', 'add', '--order-id', orderId as string, ...names)
+    const { code, stderr } = await attempt(['disputes', 'add', '--order-id', orderId as string, ...names])
+    // The weekly report names the payment.
+    if (stderr.includes('the order has no such payment'))
+      return world.plan(world.now() + 7 * DAY_MS, 'dispute', () => dispute(order))
+    if (code !== 0) throw new Error(stderr)
     world.count('disputes')
     world.write(`${id}: order ${plan.number} is disputed`)
     world.work(1, 60)

@@ -13,6 +13,8 @@ export type PaymentException = {
   /** The reported status; empty if the report is unreadable. */
   status: FinalStatus | ''
   utr: string
+  /** The refund that the exception is about; null for others. */
+  refundId: string | null
   amount: Paise | null
   paidAt: Date | null
   body: string | null
@@ -47,6 +49,7 @@ export function createExceptions(db: Queryable) {
   async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
     const { rows } = await db.query<PaymentException>(
       `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
+              nullif(e.our_refund_id, '') as "refundId",
               case when e.kind <> 'unreadable' then e.amount_paise end as amount, e.paid_at as "paidAt", e.body,
               e.reported_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
               r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"

@@ -104,7 +104,7 @@ const amountOf = (exceptions: PaymentException[]): bigint =>
 
 export function exceptionTable(exceptions: PaymentException[], views: { title?: string; empty?: string } = {}) {
   const columns =
-    'id, receivedAt, kind, ₹amount, nextStep, mid, orderId, status, utr, paidAt, acquirerAccount, toldBy, note, resolution, resolvedBy'
+    'id, receivedAt, kind, ₹amount, nextStep, mid, orderId, refundId, status, utr, paidAt, acquirerAccount, toldBy, note, resolution, resolvedBy'
   const cells = (exception: PaymentException) => ({
     ...exception,
     note: exception.note ?? bodyLine(exception.body),
@@ -112,7 +112,10 @@ export function exceptionTable(exceptions: PaymentException[], views: { title?: 
   })
   return table(columns, exceptions, {
     ...{ ...views, cells },
-    links: ({ id }) => ({ id: { name: 'payments find', flags: { exception: id } } }),
+    links: ({ id, refundId }) => ({
+      id: { name: 'payments find', flags: { exception: id } },
+      ...(refundId !== null && { refundId: { name: 'refunds show', flags: { refund: refundId } } }),
+    }),
     changes: ({ id }) => [{ exception: id }],
   })
 }
