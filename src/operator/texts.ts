@@ -1,5 +1,5 @@
 import type { Days } from '../books/ledger/bank-days.ts'
-import type { ArrivalCount, ArrivedPayout } from '../books/reconciliation/arrivals.ts'
+import type { ArrivalCount, ArrivedPayout } from '../books/reports/arrivals.ts'
 import { counted, type Paise, toIndianDigits, toIndianRupees } from '../platform/money.ts'
 import { AGES, type Age } from './monitoring/overview.ts'
 

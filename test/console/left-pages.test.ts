@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { beforeAll, expect, it } from 'vitest'
-import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
+import { readSnapshot } from '../../src/books/reading/snapshot.ts'
 import { read } from '../../src/operator/commands/command.ts'
 import { record, table } from '../../src/operator/commands/result.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'

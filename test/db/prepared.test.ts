@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { reconcile } from '../../src/books/reports/reconcile.ts'
 import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { prepared } from '../../src/platform/db/prepared.ts'
 import { unreadyReason } from '../../src/platform/db/readiness.ts'

@@ -26,7 +26,9 @@ const AREAS = {
   'books/settlements': 'settlements',
   'books/statements': 'statements',
   'books/ledger': 'ledger',
-  'books/reconciliation': 'reconciliation',
+  'books/reading': 'reconciliation',
+  'books/closing': 'reconciliation',
+  'books/reports': 'reconciliation',
 }
 const COPIED = ['src', 'test', 'migrations', '.ci']
 

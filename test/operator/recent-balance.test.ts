@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest'
-import { balanceUntilYesterday } from '../../src/books/reconciliation/recent-balance.ts'
+import { balanceUntilYesterday } from '../../src/books/reports/recent-balance.ts'
 import { shownBalance } from '../../src/operator/support/today.ts'
 import { openDifferencesText, recentBalanceText } from '../../src/operator/support/today-facts.ts'
 import type { Database } from '../../src/platform/db/pool.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { readClosedBase } from '../../src/books/reconciliation/closed-items.ts'
-import { readSnapshot } from '../../src/books/reconciliation/snapshot.ts'
+import { readClosedBase } from '../../src/books/closing/closed-items.ts'
+import { readSnapshot } from '../../src/books/reading/snapshot.ts'
 import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
 import { STORING_LIMIT_MS } from '../../src/gateway/payments/outcome.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'

@@ -1,6 +1,6 @@
 import type { Days } from '../../src/books/ledger/bank-days.ts'
 import type { Discrepancy } from '../../src/books/ledger/discrepancies.ts'
-import { addSums, carriedBy, noSums, type Sums } from '../../src/books/reconciliation/sums.ts'
+import { addSums, carriedBy, noSums, type Sums } from '../../src/books/ledger/sums.ts'
 import type { Difference, Planted } from './plants.ts'
 import { ALWAYS, isKnownAt } from './story.ts'
 

@@ -1,9 +1,9 @@
+import { balancesBefore } from '../../src/books/closing/brought-forward.ts'
+import type { ClosedBase } from '../../src/books/closing/closed-items.ts'
+import { findOpen } from '../../src/books/closing/open-discrepancies.ts'
 import { type Discrepancy, inOrder } from '../../src/books/ledger/discrepancies.ts'
-import { balancesBefore } from '../../src/books/reconciliation/brought-forward.ts'
-import type { ClosedBase } from '../../src/books/reconciliation/closed-items.ts'
-import { readMerchant } from '../../src/books/reconciliation/merchant.ts'
-import { findOpen } from '../../src/books/reconciliation/open-discrepancies.ts'
-import type { Snapshot } from '../../src/books/reconciliation/snapshot.ts'
+import { readMerchant } from '../../src/books/reading/merchant.ts'
+import type { Snapshot } from '../../src/books/reading/snapshot.ts'
 
 /**
  * Returns the open discrepancies at the end of a day and the balances brought forward, by merchant, reading only what follows

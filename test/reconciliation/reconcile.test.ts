@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { discrepancyId } from '../../src/books/ledger/discrepancies.ts'
-import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { reconcile } from '../../src/books/reports/reconcile.ts'
 import { resolveByPayment } from '../../src/gateway/payments/unknown-orders.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { admitRoles } from '../support/citus.ts'

@@ -1,6 +1,7 @@
 import { createBankDays, type Days } from '../../src/books/ledger/bank-days.ts'
 import { type Discrepancy, resolverOf } from '../../src/books/ledger/discrepancies.ts'
 import type { Facts, MoneyException } from '../../src/books/ledger/facts.ts'
+import { judge, payoutFacts, sumsAt } from '../../src/books/ledger/judge.ts'
 import { type Item, type ItemRow, SETTLED_BEFORE_MS } from '../../src/books/ledger/judge-item.ts'
 import {
   daysOfPayouts,
@@ -16,8 +17,7 @@ import {
   matchDeductions,
   type SuccessfulRefund,
 } from '../../src/books/ledger/match-deductions.ts'
-import { judge, payoutFacts, sumsAt } from '../../src/books/reconciliation/judge.ts'
-import { addResolved, type Sums } from '../../src/books/reconciliation/sums.ts'
+import { addResolved, type Sums } from '../../src/books/ledger/sums.ts'
 import { istMoment } from './rows.ts'
 
 /*

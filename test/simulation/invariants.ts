@@ -1,5 +1,5 @@
 import { parse } from 'csv-parse/sync'
-import { daysOfMonth } from '../../src/books/reconciliation/closed-months.ts'
+import { daysOfMonth } from '../../src/books/closing/closed-months.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { toPaise } from '../../src/platform/money.ts'
 import { toIstDay } from '../../src/platform/time.ts'

@@ -1,15 +1,11 @@
+import type { MonthChange } from '../../src/books/closing/closed-months.ts'
 import type { Discrepancy } from '../../src/books/ledger/discrepancies.ts'
-import type { MonthChange } from '../../src/books/reconciliation/closed-months.ts'
-import type { FileForm } from '../../src/books/reconciliation/judge.ts'
-import {
-  isMerchantError,
-  type MerchantError,
-  merchantErrorText,
-} from '../../src/books/reconciliation/merchant-errors.ts'
-import type { WithMerchantOrderId } from '../../src/books/reconciliation/merchant-order-ids.ts'
-import type { OpenException } from '../../src/books/reconciliation/read-open.ts'
-import { type End, isEnd, type Requested, reconcile } from '../../src/books/reconciliation/reconcile.ts'
-import type { Balance, Sums, Totals } from '../../src/books/reconciliation/sums.ts'
+import type { FileForm } from '../../src/books/ledger/judge.ts'
+import type { Balance, Sums, Totals } from '../../src/books/ledger/sums.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../src/books/reading/merchant-errors.ts'
+import type { WithMerchantOrderId } from '../../src/books/reading/merchant-order-ids.ts'
+import type { OpenException } from '../../src/books/reading/read-open.ts'
+import { type End, isEnd, type Requested, reconcile } from '../../src/books/reports/reconcile.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 
 /** A part of a reconciliation report, with its merchant. */

@@ -1,7 +1,7 @@
 import { plannedQuery } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import type { Snapshot } from '../reconciliation/snapshot.ts'
+import type { Snapshot } from '../reading/snapshot.ts'
 import type { BankLine } from './judge-arrivals.ts'
 
 /**

@@ -1,5 +1,5 @@
+import { daysOfMonth } from '../../books/closing/closed-months.ts'
 import { boundsOf } from '../../books/ledger/bank-days.ts'
-import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { createAudit } from '../../platform/audit.ts'
 import { groupRupees } from '../../platform/money.ts'
 import { countsText } from '../texts.ts'

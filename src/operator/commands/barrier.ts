@@ -1,4 +1,4 @@
-import { blockCloses, lockForClose } from '../../books/reconciliation/close.ts'
+import { blockCloses, lockForClose } from '../../books/closing/close.ts'
 import { STORING_LIMIT_MS } from '../../gateway/payments/outcome.ts'
 import { inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import type { Context } from './command.ts'

@@ -1,12 +1,4 @@
-import type { Days } from '../../books/ledger/bank-days.ts'
-import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
-import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
-import {
-  type ClosedItems,
-  readClosedBalances,
-  readClosedItems,
-  storeClosedItems,
-} from '../../books/reconciliation/close.ts'
+import { type ClosedItems, readClosedBalances, readClosedItems, storeClosedItems } from '../../books/closing/close.ts'
 import {
   ALL,
   type ClosedMonth,
@@ -20,9 +12,12 @@ import {
   nextMonth,
   readCloses,
   sha256Of,
-} from '../../books/reconciliation/closed-months.ts'
-import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reconciliation/merchant-errors.ts'
-import { isEnd, type Requested, reconcile } from '../../books/reconciliation/reconcile.ts'
+} from '../../books/closing/closed-months.ts'
+import type { Days } from '../../books/ledger/bank-days.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reading/merchant-errors.ts'
+import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reports/arrivals.ts'
+import { changesOfClosedMonths } from '../../books/reports/changes-of-closed-months.ts'
+import { isEnd, type Requested, reconcile } from '../../books/reports/reconcile.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { addPaise, counted, type Paise, toPaise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import { daysOfMonth } from '../../books/closing/closed-months.ts'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { LEDGERS } from '../../books/reconciliation/journal.ts'
-import { isLedger, listLedgerNames, setLedgerName } from '../../books/reconciliation/ledger-names.ts'
+import { LEDGERS } from '../../books/reports/journal.ts'
+import { isLedger, listLedgerNames, setLedgerName } from '../../books/reports/ledger-names.ts'
 import { errorText } from '../../platform/fields.ts'
 import { change, read } from './command.ts'
 import { flag, optional } from './field.ts'

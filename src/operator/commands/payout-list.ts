@@ -1,5 +1,5 @@
-import { type ArrivedPayout, isOpenPayout, listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
-import type { MerchantError } from '../../books/reconciliation/merchant-errors.ts'
+import type { MerchantError } from '../../books/reading/merchant-errors.ts'
+import { type ArrivedPayout, isOpenPayout, listArrivals, recentDays } from '../../books/reports/arrivals.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { receivedText } from '../texts.ts'
 import { collectErrors, withErrors } from './merchant-errors.ts'

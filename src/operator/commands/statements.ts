@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { addDays, createBankDays, type Days } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
-import { findPayout } from '../../books/reconciliation/match-credit.ts'
-import { snapshotOf } from '../../books/reconciliation/snapshot.ts'
+import { snapshotOf } from '../../books/reading/snapshot.ts'
+import { findPayout } from '../../books/reports/match-credit.ts'
 import {
   type ImportedStatement,
   importStatement,

@@ -1,5 +1,5 @@
 import { dayOfDiscrepancy } from '../../books/ledger/discrepancies.ts'
-import type { PayoutRow } from '../../books/reconciliation/payout.ts'
+import type { PayoutRow } from '../../books/reports/payout.ts'
 import { formsOf, unpadded } from '../../platform/fields.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianRupees, toPaise } from '../../platform/money.ts'

@@ -1,6 +1,6 @@
 import { addDays } from '../../books/ledger/bank-days.ts'
-import { countArrivals } from '../../books/reconciliation/arrivals.ts'
-import { balanceUntilYesterday, type RecentBalance } from '../../books/reconciliation/recent-balance.ts'
+import { countArrivals } from '../../books/reports/arrivals.ts'
+import { balanceUntilYesterday, type RecentBalance } from '../../books/reports/recent-balance.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
 import { LIMITS } from '../../limits.ts'

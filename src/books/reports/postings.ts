@@ -1,12 +1,12 @@
 import { query } from '../../platform/db/query.ts'
 import { addPaise } from '../../platform/money.ts'
+import type { ClosedBase } from '../closing/closed-items.ts'
+import { daysOfMonth, readCloses } from '../closing/closed-months.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
-import type { ClosedBase } from './closed-items.ts'
-import { daysOfMonth, readCloses } from './closed-months.ts'
-import { type MerchantSnapshot, readMerchant } from './merchant.ts'
+import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
+import { amountOf, type Rest, readRests } from '../reading/rests.ts'
+import { readMids, type Snapshot, snapshotOf } from '../reading/snapshot.ts'
 import { byDay, changedMovements, type MoneyMovement, movementsOf, movementsOfRest } from './movements.ts'
-import { amountOf, type Rest, readRests } from './rests.ts'
-import { readMids, type Snapshot, snapshotOf } from './snapshot.ts'
 
 /**
  * A movement on the day on which it is posted. A change that was recorded after the close of its month is posted on the last

@@ -5,8 +5,8 @@ import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 import { bandsOf } from '../ledger/rate-of.ts'
+import { inSnapshot } from '../reading/snapshot.ts'
 import { readRates } from './contract-rates.ts'
-import { inSnapshot } from './snapshot.ts'
 
 /**
  * A settlement line that deducts more fee or tax than the contract allows. `gross` includes fee and tax. `excess` is

@@ -1,12 +1,12 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
+import { balancesBefore } from '../closing/brought-forward.ts'
+import { readClosedBalances } from '../closing/close.ts'
+import { readClosedBase } from '../closing/closed-items.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import { balancesBefore } from './brought-forward.ts'
-import { readClosedBalances } from './close.ts'
-import { readClosedBase } from './closed-items.ts'
-import { readMerchant } from './merchant.ts'
+import { readMerchant } from '../reading/merchant.ts'
+import { readSnapshot } from '../reading/snapshot.ts'
 import { type Period, type Posting, postingsOf, readPeriods } from './postings.ts'
-import { readSnapshot } from './snapshot.ts'
 
 /** A line in a merchant statement. `balance` is the acquirers' debt after this line, in paise. */
 export type StatementLine = Omit<Posting, 'kind' | 'account' | 'originalDay'> & {

@@ -2,9 +2,9 @@ import { plannedQuery, query } from '../../platform/db/query.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
+import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from '../reading/merchant.ts'
+import type { Snapshot } from '../reading/snapshot.ts'
 import { daysOfMonth } from './closed-months.ts'
-import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from './merchant.ts'
-import type { Snapshot } from './snapshot.ts'
 
 /**
  * A closed month with its open items. A report continues from these items instead of reading all earlier movements.

@@ -1,13 +1,13 @@
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
+import { readExplained, withAccounts } from '../closing/brought-forward.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
-import { judgeDays } from './book.ts'
-import { readExplained, withAccounts } from './brought-forward.ts'
-import type { MerchantSnapshot } from './merchant.ts'
-import { withMerchantOrderIds } from './merchant-order-ids.ts'
+import { judgeDays } from '../reading/book.ts'
+import type { MerchantSnapshot } from '../reading/merchant.ts'
+import { withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
+import { amountOf, type Rest } from '../reading/rests.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
-import { amountOf, type Rest } from './rests.ts'
 
 export type MovementKind =
   | 'payment'

@@ -1,12 +1,12 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
-import { createList, judgeDays, type Unlisted } from './book.ts'
+import { createList, judgeDays, type Unlisted } from '../reading/book.ts'
+import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
+import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
+import { inSnapshot, type Merchants, readMids } from '../reading/snapshot.ts'
 import { type ClosedBase, daysSince, firstDayOf, readClosedBase } from './closed-items.ts'
-import { type MerchantSnapshot, readMerchant } from './merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
-import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
-import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
 /** Open discrepancies of one merchant, oldest first. */
 export type OpenOfMerchant = { mid: string; discrepancies: WithMerchantOrderId<Discrepancy>[]; unlisted: Unlisted[] }

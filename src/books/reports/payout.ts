@@ -3,10 +3,10 @@ import { plannedQuery } from '../../platform/db/query.ts'
 import { formsOf, unpadded } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
-import { readFacts } from './facts.ts'
-import { readMerchant } from './merchant.ts'
-import { type Rest, readRests } from './rests.ts'
-import { readSnapshot, type Snapshot } from './snapshot.ts'
+import { readFacts } from '../reading/facts.ts'
+import { readMerchant } from '../reading/merchant.ts'
+import { type Rest, readRests } from '../reading/rests.ts'
+import { readSnapshot, type Snapshot } from '../reading/snapshot.ts'
 
 /** One settlement line in a payout, with its payment. Amounts are in paise; `gross` includes fee and tax. */
 export type PayoutRow = {

@@ -1,7 +1,8 @@
-import type { Days } from '../ledger/bank-days.ts'
-import type { Finding } from '../ledger/discrepancies.ts'
-import type { Facts, MerchantFacts } from '../ledger/facts.ts'
-import { type Item, judgeItem } from '../ledger/judge-item.ts'
+import type { Days } from './bank-days.ts'
+import { compareSums } from './compare-sums.ts'
+import type { Finding } from './discrepancies.ts'
+import type { Facts, MerchantFacts } from './facts.ts'
+import { type Item, judgeItem } from './judge-item.ts'
 import {
   type JudgedPayout,
   judgePayouts,
@@ -11,9 +12,8 @@ import {
   payoutKey,
   payoutOf,
   type ReturnedRefund,
-} from '../ledger/judge-payouts.ts'
-import type { SuccessfulRefund } from '../ledger/match-deductions.ts'
-import { compareSums } from './compare-sums.ts'
+} from './judge-payouts.ts'
+import type { SuccessfulRefund } from './match-deductions.ts'
 import { addSums, noSums, type Sums } from './sums.ts'
 
 /** How the settlement lines of a period refer to payments. */

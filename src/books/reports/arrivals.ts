@@ -5,6 +5,9 @@ import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy, discrepancyId } from '../ledger/discrepancies.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
+import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
+import { amountOf, aroundOf, type Rest, readRests } from '../reading/rests.ts'
+import { inSnapshot, type Merchants, readMids, type Snapshot } from '../reading/snapshot.ts'
 import { retainedSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
@@ -15,10 +18,7 @@ import {
 } from '../statements/judge-arrivals.ts'
 import { type AccountOf, readLines } from '../statements/read-lines.ts'
 import { comparable } from '../statements/references.ts'
-import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
-import { amountOf, aroundOf, type Rest, readRests } from './rests.ts'
-import { inSnapshot, type Merchants, readMids, type Snapshot } from './snapshot.ts'
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, difference: null, statement: null }
 

@@ -1,8 +1,8 @@
 import { DISPUTE_DAYS } from '../../gateway/disputes/dispute.ts'
 import { type Paise, toDecimalText } from '../../platform/money.ts'
-import { addDays, type BankDays } from '../ledger/bank-days.ts'
-import type { Finding } from '../ledger/discrepancies.ts'
-import type { DisputedAmount, Facts, MoneyException, ReversedLine } from '../ledger/facts.ts'
+import { addDays, type BankDays } from './bank-days.ts'
+import type { Finding } from './discrepancies.ts'
+import type { DisputedAmount, Facts, MoneyException, ReversedLine } from './facts.ts'
 import {
   type DifferingPayout,
   differingPayouts,
@@ -10,7 +10,7 @@ import {
   payoutKey,
   payoutOf,
   type UndeductedRefund,
-} from '../ledger/judge-payouts.ts'
+} from './judge-payouts.ts'
 
 /**
  * Returns the payouts by totals on these days that differ from their payments, and the totals that the bank has

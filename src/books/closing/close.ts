@@ -2,13 +2,13 @@ import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
+import { readMerchant } from '../reading/merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
+import { readMids, readSnapshot } from '../reading/snapshot.ts'
 import { lockSettlements } from '../settlements/imports.ts'
 import { type Balances, balancesBefore } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
-import { readMerchant } from './merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
 import { findOpen } from './open-discrepancies.ts'
-import { readMids, readSnapshot } from './snapshot.ts'
 
 /**
  * Blocks closes until the end of the transaction. Must be the first lock of the transaction, because a close may wait

@@ -2,7 +2,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
-import { readMids, readSnapshot } from './snapshot.ts'
+import { readMids, readSnapshot } from '../reading/snapshot.ts'
 
 /**
  * What an acquirer account charged all merchants, by the days of its settlement lines. `other` is the part of fee and tax

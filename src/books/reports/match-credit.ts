@@ -1,9 +1,9 @@
 import { addPaise, type Paise } from '../../platform/money.ts'
+import { aroundOf, readRests } from '../reading/rests.ts'
+import type { Snapshot } from '../reading/snapshot.ts'
 import type { Credit } from '../statements/match.ts'
 import { comparable } from '../statements/references.ts'
 import { transfersTo } from './arrivals.ts'
-import { aroundOf, readRests } from './rests.ts'
-import type { Snapshot } from './snapshot.ts'
 
 /**
  * A payout that a credit may match. `expected` is the payout's amount in paise. `others` lists references of other

@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { type ClosedMonth, daysOfMonth, type MonthChange, readClosedMonths } from './closed-months.ts'
-import { isMerchantError, type MerchantError } from './merchant-errors.ts'
+import { type ClosedMonth, daysOfMonth, type MonthChange, readClosedMonths } from '../closing/closed-months.ts'
+import { isMerchantError, type MerchantError } from '../reading/merchant-errors.ts'
 import { isEnd, reconcile } from './reconcile.ts'
 
 type ChangedMonth = Omit<ClosedMonth, 'figures'> & {

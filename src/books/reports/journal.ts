@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import type { Database } from '../../platform/db/pool.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
+import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
+import { inSnapshot, type Merchants, readMids } from '../reading/snapshot.ts'
 import type { MovementKind } from './movements.ts'
 import { type Posting, postingsOf, readPeriods, sharedPostingsOf } from './postings.ts'
-import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
 /**
  * A line of a double-entry voucher, whose debits equal its credits. Amounts are in paise, and either the debit or the credit

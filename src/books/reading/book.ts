@@ -2,10 +2,10 @@ import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, type DiscrepancyKind, type Entry, inOrder, resolverOf } from '../ledger/discrepancies.ts'
+import { type FileForm, type JudgedDays, judge, sumsAt } from '../ledger/judge.ts'
+import { addResolved, type Sums } from '../ledger/sums.ts'
 import { readFacts, type Uneven } from './facts.ts'
-import { type FileForm, type JudgedDays, judge, sumsAt } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
-import { addResolved, type Sums } from './sums.ts'
 
 /**
  * Largest number of items or discrepancies listed for one merchant, so that a missing settlement file cannot exhaust

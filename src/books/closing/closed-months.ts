@@ -4,8 +4,8 @@ import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
-import type { MerchantSnapshot } from './merchant.ts'
-import { formatSums, type Totals, totalsFrom } from './sums.ts'
+import { formatSums, type Totals, totalsFrom } from '../ledger/sums.ts'
+import type { MerchantSnapshot } from '../reading/merchant.ts'
 
 export type Figures = Readonly<ReturnType<typeof figuresOf>>
 

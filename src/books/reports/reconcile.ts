@@ -2,11 +2,8 @@ import type { PoolClient } from 'pg'
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
-import { type Discrepancy, dayOfDiscrepancy } from '../ledger/discrepancies.ts'
-import { type Book, judgeDays, readBook } from './book.ts'
-import { type Balances, balancesBefore } from './brought-forward.ts'
-import { type ClosedBase, readClosedBase } from './closed-items.ts'
+import { type Balances, balancesBefore } from '../closing/brought-forward.ts'
+import { type ClosedBase, readClosedBase } from '../closing/closed-items.ts'
 import {
   ALL,
   type ClosedMonth,
@@ -15,13 +12,16 @@ import {
   differingFigures,
   type MonthChange,
   readClosedMonths,
-} from './closed-months.ts'
-import { type MerchantSnapshot, readMerchant } from './merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from './merchant-errors.ts'
-import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
-import { type OpenException, openExceptions } from './read-open.ts'
-import { inSnapshot, type Merchants, readMids, readSnapshot } from './snapshot.ts'
-import { addSums, addTotals, type Balance, carriedBy, type Sums, type Totals, totalsFrom } from './sums.ts'
+} from '../closing/closed-months.ts'
+import { addDays, type Days } from '../ledger/bank-days.ts'
+import { type Discrepancy, dayOfDiscrepancy } from '../ledger/discrepancies.ts'
+import { addSums, addTotals, type Balance, carriedBy, type Sums, type Totals, totalsFrom } from '../ledger/sums.ts'
+import { type Book, judgeDays, readBook } from '../reading/book.ts'
+import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
+import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
+import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
+import { type OpenException, openExceptions } from '../reading/read-open.ts'
+import { inSnapshot, type Merchants, readMids, readSnapshot } from '../reading/snapshot.ts'
 
 /** The reconciliation of one merchant. Exceptions for unknown orders come last, under an empty `mid`. */
 export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {

@@ -4,12 +4,12 @@ import { addPaise, type Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { type Discrepancy, resolverOf } from '../ledger/discrepancies.ts'
+import { judgeExplained, undeductedOf } from '../ledger/judge.ts'
 import { type PayoutName, payoutOf } from '../ledger/judge-payouts.ts'
-import { readEntries } from './book.ts'
+import { readEntries } from '../reading/book.ts'
+import { itemsOf, type MerchantSnapshot } from '../reading/merchant.ts'
+import { readForms } from '../reading/payout-forms.ts'
 import type { ClosedBase } from './closed-items.ts'
-import { judgeExplained, undeductedOf } from './judge.ts'
-import { itemsOf, type MerchantSnapshot } from './merchant.ts'
-import { readForms } from './payout-forms.ts'
 
 /**
  * Balances in paise by acquirer account, and their sum. `explained` is the money of discrepancies that a resolved exception

@@ -1,8 +1,8 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
+import { payoutFacts } from '../ledger/judge.ts'
 import { daysOfPayouts, type SettledOn, undecidedPayouts } from '../ledger/judge-payouts.ts'
-import { payoutFacts } from './judge.ts'
 import { IS_DISPUTED, type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 import { readForms } from './payout-forms.ts'
 

@@ -1,8 +1,8 @@
 import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
-import { amountOf, type Rest, restKey } from './rests.ts'
-import type { Snapshot } from './snapshot.ts'
+import { amountOf, type Rest, restKey } from '../reading/rests.ts'
+import type { Snapshot } from '../reading/snapshot.ts'
 
 /**
  * One bank transfer to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. A line without a
