@@ -66,7 +66,7 @@ create table closed_months (
   month text not null constraint closed_months_pkey primary key, -- `YYYY-MM`
   closed_at timestamptz not null,
   closed_by text not null,
-  sha256 text not null, -- Of the printed report, in hex.
+  sha256 text not null, -- Of the text of `figures`, in hex.
   -- Totals by merchant, as `ops reconcile --json` prints them; those of all merchants are under `*`.
   figures json not null
 );

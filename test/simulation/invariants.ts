@@ -174,14 +174,16 @@ async function refundsAgree({ db, banks, merchants }: Scene): Promise<string[]> 
   return broken
 }
 
-/** (f) An exception names what happened. No customers of the world pay with one UTR. */
+/** (f) An exception names what happened. No customers of the world pay with one UTR, and no acquirer refunds more than it was sent. */
 async function exceptionsHaveCauses({ db, banks }: Scene): Promise<string[]> {
   const { rows } = await db.query<{ kind: string; orderId: string; isPaid: boolean }>(
     `select kind, order_id as "orderId",
             exists (select from payments p
                      where p.mid = e.mid and p.order_id = e.order_id and p.received_at <= e.received_at) as "isPaid"
        from payment_exceptions e
-      where kind in ('double payment', 'failure after success', 'UTR of another order', 'UTR of another merchant')`,
+      where kind in ('double payment', 'failure after success', 'UTR of another order', 'UTR of another merchant',
+                     'refunded above what was paid', 'refund failed after success', 'refund differs', 'unknown dispute',
+                     'dispute differs')`,
   )
   const paid = banks.movements.filter(({ kind }) => kind === 'payment').map(({ orderId }) => orderId)
   return rows.flatMap(({ kind, orderId, isPaid }) => {

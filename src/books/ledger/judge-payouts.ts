@@ -60,7 +60,7 @@ export type JudgedPayout = PayoutName & {
    */
   refunds: readonly UndeductedRefund[]
   refunded: Paise
-  /** Sum of the settlement lines that name no payment. */
+  /** Sum of the settlement lines that name no payment and no exception. */
   unnamed: Paise
 }
 

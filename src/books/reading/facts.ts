@@ -57,8 +57,9 @@ type Window = { mid: string; known: Date; begin: Date; end: Date }
 
 /**
  * Payments from :begin until before :end, grouped by day, acquirer and the day of their first settlement line. Groups
- * without a day contain movements without a payment. `items` lists, separated by spaces, the UTRs of all items except
- * payments with a single settlement of the same amount.
+ * without a day contain movements without a payment. `items` lists, separated by spaces, the payments without a
+ * settlement line, and the items with a movement from :from to :to that are more than a payment and one settlement line
+ * of the same amount.
  */
 type Group = Omit<PaidGroup, 'day'> & {
   day: string | null

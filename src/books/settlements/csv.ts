@@ -54,7 +54,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // Stored UTRs of payments are in upper case and have no leading zeros, so this column is normalized in the same way.
+  // Stored UTRs of payments are in upper case and unpadded, so this column is normalized in the same way.
   payment_utr: {
     read: (field) => (UTR.test(field) ? unpadded(field.toUpperCase()) : undefined),
     rule: UTR_RULE,

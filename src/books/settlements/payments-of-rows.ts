@@ -110,7 +110,7 @@ const ORDER_AS_UTR = 'utr or payment_utr contains an orderId, which is not a UTR
 const FOREIGN_ORDER = 'order_id belongs to another merchant: correct mid or order_id'
 const TWO_PAYMENTS = 'acquirer_payment_id and the UTR belong to different payments: check both columns'
 
-/** Removes leading zeros, because stored references of payments have none. */
+/** Removes the padding of an RRN, because stored references of payments have none. */
 const REFERENCE = UNPADDED('upper(coalesce(i.payment_utr, i.utr))')
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 

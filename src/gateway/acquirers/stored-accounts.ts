@@ -38,7 +38,7 @@ export const contextOfAccount = (name: string) => `account/${name}`
 /**
  * Decrypts and reads an account from the database, for the service and for commands that store accounts. During a
  * rotation the earlier notification secrets are valid too. An account that cannot be decrypted or has invalid settings
- * is returned with a `fault` and without settings.
+ * is returned with an `error` and without settings.
  */
 export function openAccount(row: StoredAccount, { webhooks, ...service }: OpeningConfig): AcquirerAccount {
   const { name, disabledAt } = row
