@@ -7,7 +7,8 @@ import { errorText, matching } from './fields.ts'
  */
 const OFFSET = '+05:30'
 const OFFSET_MS = 330 * 60_000
-const DAY_MS = 24 * 60 * 60_000
+export const HOUR_MS = 60 * 60_000
+export const DAY_MS = 24 * HOUR_MS
 
 /** Formats a time as `YYYY-MM-DD HH:MM:SS` in IST. */
 export const toIstText = (moment: Date): string => inIst(moment).replace('T', ' ')

@@ -1,4 +1,4 @@
-import { startOfDay } from '../../platform/time.ts'
+import { DAY_MS, startOfDay } from '../../platform/time.ts'
 
 /** A period of IST days. `from` and `to` are `YYYY-MM-DD`, and both days are included. */
 export type Days = { from: string; to: string }
@@ -29,8 +29,6 @@ export function createBankDays(holidays: ReadonlySet<string>) {
 }
 
 export type BankDays = ReturnType<typeof createBankDays>
-
-const DAY_MS = 24 * 60 * 60_000
 
 /** Adds days to a `YYYY-MM-DD` date; `days` may be negative. */
 export function addDays(day: string, days: number): string {

@@ -1,13 +1,13 @@
 import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
+import { HOUR_MS } from '../../platform/time.ts'
 import type { PendingRefund, PendingRefunds } from '../refunds/pending-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient, Refunds } from './client.ts'
 
-const HOUR_MS = 3_600_000
 /** Time after which the operator has to decide about a sent refund that the acquirer still does not list. */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS

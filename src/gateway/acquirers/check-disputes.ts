@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import type { JobSource } from '../../platform/scheduler.ts'
+import { DAY_MS } from '../../platform/time.ts'
 import { DISPUTE_DAYS } from '../disputes/dispute.ts'
 import type { PendingDispute, PendingDisputes } from '../disputes/pending-disputes.ts'
 import type { Disputes } from '../disputes/record-dispute.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
 
-const DAY_MS = 24 * 60 * 60_000
 /** Pause between the reads of an account's list after notifications. */
 const LIST_PAUSE_MS = 60_000
 /** The first reads of a new process are spread over this time. */

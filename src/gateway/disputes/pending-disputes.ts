@@ -1,11 +1,10 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
+import { DAY_MS } from '../../platform/time.ts'
 import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
 import { DISPUTE_DAYS } from './dispute.ts'
 import { CHECK_PAUSE_MS } from './record-dispute.ts'
 import type { DisputeKey } from './store.ts'
-
-const DAY_MS = 24 * 60 * 60_000
 
 export type PendingDispute = DisputeKey & { orderId: string }
 

@@ -18,7 +18,7 @@ const AGAIN_MS = 5 * MINUTE_MS
  * Length of the period that an instance searches at startup, because another instance may have been killed before its
  * search.
  */
-const HOUR_MS = 60 * MINUTE_MS
+const STARTUP_MS = 60 * MINUTE_MS
 
 /**
  * Searches once a minute for payments whose UTR has paid an order of another merchant, and stores an exception for each
@@ -40,7 +40,7 @@ export function comparisonJobs(
       const until = now().getTime()
       // Compares the absolute difference, because the clock may have been set back.
       if (Math.abs(until - comparedUntil) < MINUTE_MS) return []
-      let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
+      let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - STARTUP_MS)
       for (; from < until; from += MINUTE_MS) {
         if (isStopped()) return []
         const received = { from: new Date(from), until: new Date(from + MINUTE_MS) }

@@ -1,8 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
-import { istDayOf } from '../../platform/time.ts'
+import { DAY_MS, istDayOf } from '../../platform/time.ts'
 import type { Refund } from './refund.ts'
-
-const DAY_MS = 24 * 60 * 60_000
 
 /** The moment before which open refunds are overdue (later than T+5): five calendar days (IST) before today. */
 export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)

@@ -13,7 +13,7 @@ import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.
 import { inTransaction } from '../../platform/db/pool.ts'
 import { mobileAsWritten, pastedUtr, reportedUtr, storedEmail, text, UTR_RULE } from '../../platform/fields.ts'
 import { counted, lenientAmountText } from '../../platform/money.ts'
-import { toIstTime } from '../../platform/time.ts'
+import { DAY_MS, toIstTime } from '../../platform/time.ts'
 import { createPaymentHistory } from '../support/payment-history.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
@@ -31,7 +31,6 @@ import { FiguresChanged } from './run.ts'
 import { lockedAt } from './settlements.ts'
 
 const CONFIRM_UTR = pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`))
-const DAY_MS = 24 * 60 * 60_000
 
 const LATE = 'The merchant had already received an unpaid status, so the payment is stored as a late payment.'
 

@@ -13,7 +13,7 @@ import { contextOf, decryptAll, encryptSecret } from '../../platform/encryption.
 import { errorText, matching } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { createOutboundClient, urlError } from '../../platform/outbound/http-client.ts'
-import { toIstText, toIstTime } from '../../platform/time.ts'
+import { HOUR_MS, toIstText, toIstTime } from '../../platform/time.ts'
 import { change, changeInSteps, read } from './command.ts'
 import { requireKeys } from './encryption-keys.ts'
 import { CommandError, existing } from './errors.ts'
@@ -21,7 +21,6 @@ import { flag, oneOf, optional, type RecordFields, toggle } from './field.ts'
 import { daysFrom, LABEL, MID, SINCE, UNTIL } from './fields.ts'
 import { document, record, table } from './result.ts'
 
-const HOUR_MS = 60 * 60_000
 /** Period in which both secrets sign webhooks, because a merchant may not update all its servers at the same time. */
 const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS

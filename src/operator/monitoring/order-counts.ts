@@ -1,7 +1,7 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import { isOverSql, OPEN_STATUSES } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { istDayOf } from '../../platform/time.ts'
+import { HOUR_MS, istDayOf } from '../../platform/time.ts'
 
 const IS_OVER = isOverSql('$3::timestamptz')
 
@@ -35,7 +35,6 @@ export const NO_ORDERS = countsOf(() => 0)
 export const add = (one: OrderCounts, other: OrderCounts): OrderCounts => countsOf((name) => one[name] + other[name])
 
 export const HOURS = 24
-const HOUR_MS = 60 * 60_000
 
 /**
  * Counts the orders of the IST day of `now` by their state at `now`, for each hour and merchant with orders, in no

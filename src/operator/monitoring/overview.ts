@@ -6,7 +6,7 @@ import { overdueBefore } from '../../gateway/refunds/store.ts'
 import { appliedMigrations } from '../../platform/db/migrate.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
-import { istDayOf } from '../../platform/time.ts'
+import { HOUR_MS, istDayOf } from '../../platform/time.ts'
 
 /** Age groups of open exceptions and open refunds. */
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
@@ -87,7 +87,6 @@ export type Overview = {
   databaseBytes: number
 }
 
-const HOUR_MS = 60 * 60_000
 /**
  * Time in milliseconds after which a late or failing webhook endpoint counts as behind. The service usually attempts a
  * scheduled delivery within seconds, and retries of a short failure need no operator.
