@@ -28,7 +28,7 @@ import { createOutboundClient } from './platform/outbound/http-client.ts'
  * The dependencies that the process or a test passes in. `elapsedMs` is a monotonic clock in milliseconds, and `sleep`
  * resolves after `ms` milliseconds on this clock. A draining instance closes each connection after its response.
  */
-export type Environment = {
+type Environment = {
   config: AppConfig
   pools: Pools
   log: Logger

@@ -70,7 +70,7 @@ const isSection = (token: Token) => token.type === 'heading' && token.depth === 
  * Returns the anchor of a heading in the format that code hosts use, so that a link works both there and on the pages
  * of this service.
  */
-export function anchorOf(heading: string): string {
+function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N} _-]/gu, '')

@@ -12,7 +12,7 @@ export type AuditedCommand = {
 }
 
 /** The result of a command: the objects that the command created, by name, or in `fault` the reason for its failure. */
-export type AuditedOutcome = {
+type AuditedOutcome = {
   auditId: string
   outcome: 'done' | 'failed'
   detail: Readonly<Record<string, unknown>>

@@ -51,7 +51,7 @@ export function rateOf<R extends Rate>(
 }
 
 /** A rate with the payments to which it applies: above `above` up to `upTo`, since `since` and before `until`. */
-export type RateBand = Rate & Pick<RatedPayment, 'account'> & { upTo: Paise | null; until: string | null }
+type RateBand = Rate & Pick<RatedPayment, 'account'> & { upTo: Paise | null; until: string | null }
 
 /**
  * Returns the rates of all payments as disjoint bands, which a statement can join. An account that no rate names has the

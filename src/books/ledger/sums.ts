@@ -8,7 +8,7 @@ export const COUNTS = [
   'differences',
 ] as const
 
-export const AMOUNTS = [
+const AMOUNTS = [
   'paid',
   /** Duplicate payments, which count as money that the acquirer received for the merchant. */
   'duplicates',

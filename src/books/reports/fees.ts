@@ -12,7 +12,7 @@ import { readRates } from './contract-rates.ts'
  * A settlement line that deducts more fee or tax than the contract allows. `gross` includes fee and tax. `excess` is
  * what exceeds `allowedFee` and `allowedTax`.
  */
-export type ExcessFee = {
+type ExcessFee = {
   mid: string
   day: string
   /** The acquirer account of the payment, otherwise of the file. */

@@ -27,7 +27,7 @@ export type JournalLine = {
 }
 
 /** How a journal posts an acquirer's charges: to one ledger, or fees and input GST each to their own. */
-export type Charges = 'supplier' | 'split'
+type Charges = 'supplier' | 'split'
 
 /** Letters of voucher ids: receipts, payouts, refunds, disputes, and other vouchers. */
 type Letter = 'R' | 'P' | 'F' | 'D' | 'X'

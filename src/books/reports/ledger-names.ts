@@ -3,7 +3,7 @@ import { query } from '../../platform/db/query.ts'
 import { LEDGERS } from './journal.ts'
 
 /** The name that a merchant's ledger has in Tally. */
-export type LedgerName = { mid: string; ledger: string; name: string }
+type LedgerName = { mid: string; ledger: string; name: string }
 
 const ACCOUNT = `(?:unknown|(?:${ACQUIRER_NAMES.join('|')})(?::[A-Za-z0-9_-]{1,64})?)`
 const LEDGER = new RegExp(`^(?:${LEDGERS.join('|').replaceAll('<account>', ACCOUNT)})$`)

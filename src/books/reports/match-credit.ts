@@ -9,7 +9,7 @@ import { transfersTo } from './arrivals.ts'
  * A payout that a credit may match. `expected` is the payout's amount in paise. `others` lists references of other
  * payouts that the credit names or is matched with.
  */
-export type MatchingPayout = { expected: Paise; others: string[] }
+type MatchingPayout = { expected: Paise; others: string[] }
 
 /**
  * Returns the payout that has this reference and is paid into the credit's bank account, or undefined if no payout

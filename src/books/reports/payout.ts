@@ -28,7 +28,7 @@ export type PayoutRow = {
 }
 
 /** A payment that no settlement line names and that is therefore part of a payout by totals. */
-export type PaymentOfSum = {
+type PaymentOfSum = {
   mid: string
   day: string
   orderId: string

@@ -66,7 +66,7 @@ const insertEntry = query<{ entry: number }, NewEntry>(`
   returning entry`)
 
 /** An operator's entry that resolves a discrepancy. `amount` is the change of the bank's debt in paise. */
-export type Resolution = {
+type Resolution = {
   resolvedAt: Date
   resolvedBy: string
   mid: string

@@ -9,7 +9,7 @@ import { readSnapshot } from '../reading/snapshot.ts'
 import { type Period, type Posting, postingsOf, readPeriods } from './postings.ts'
 
 /** A line in a merchant statement. `balance` is the acquirers' debt after this line, in paise. */
-export type StatementLine = Omit<Posting, 'kind' | 'account' | 'originalDay'> & {
+type StatementLine = Omit<Posting, 'kind' | 'account' | 'originalDay'> & {
   kind: Posting['kind'] | 'opening' | 'closing'
   /** The acquirer account; null for the opening and closing balance. */
   account: string | null

@@ -101,13 +101,13 @@ const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
 export const SETTLEMENT_COLUMNS = NAMES
 /** Columns that identify the row or its payment. Each row has a value in at least one of these columns. */
-export const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
+const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
 /**
  * Columns that exist only in layouts: the sign of amounts, separate credit and debit amounts, and the gross amount from
  * which fees are deducted.
  */
 export const LAYOUT_COLUMNS: readonly string[] = ['sign', 'credit', 'debit', 'gross']
-export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
+const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
 /**
  * Returns the parser for settlement files in the standard format, or in the format that `layout` describes. The error

@@ -8,7 +8,7 @@ import type { Paise } from '../../platform/money.ts'
 const FILE_TIMEOUT = '10min'
 
 /** The stored record of one settlement import. The counts are numbers of rows. */
-export type StoredImport = {
+type StoredImport = {
   importId: number
   at: Date
   person: string

@@ -6,7 +6,7 @@ import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
 /** Acquirer events that are not stored as settlements, by reason. `amount` is in paise. */
-export type NotStored = Map<string, { events: number; amount: Paise }>
+type NotStored = Map<string, { events: number; amount: Paise }>
 
 /**
  * The data that a pull collects in addition to the lines. `orders` lists the order of each line below the header.

@@ -25,7 +25,7 @@ import type { Paise } from '../../platform/money.ts'
 export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross']
 
 /** The amounts in one row, in paise. An undefined `fee` or `tax` means that the row states none. */
-export type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | undefined }
+type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | undefined }
 
 /**
  * Returns the parser for a row's money columns, in rupees. The settled amount must be exact. Fee and tax may have more

@@ -28,7 +28,7 @@ export type Moved = { credits: number; credited: Paise; debits: number; debited:
  * The lines to read for statement `importId`: the lines on the days from `from` to `to`. Before the day
  * `matchedBefore`, only lines that may match a known payout are stored.
  */
-export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
+type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
 
 /**
  * Returns the parser for a bank statement in the format of this layout. For each line that moves money, the parser

@@ -28,7 +28,7 @@ const ADJOINS_WITHIN_DAYS = 31
  * that pays into the bank account, null for all acquirer accounts. `opening` and `closing` are the balances in paise
  * before and after these days, as the bank's website shows them.
  */
-export type ImportingStatement = {
+type ImportingStatement = {
   now: Date
   person: string
   file: string
@@ -213,7 +213,7 @@ const deleteUnmatched = plannedQuery<object, Unmatched>(`
  * The stored record of one statement import. `kept` is the number of stored lines. Lines that match no payout are
  * deleted later.
  */
-export type StoredStatement = {
+type StoredStatement = {
   importId: number
   at: Date
   person: string

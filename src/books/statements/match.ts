@@ -19,7 +19,7 @@ export type Credit = {
   matchedElsewhere: string[]
 }
 
-export type LineNumber = { importId: number; line: number }
+type LineNumber = { importId: number; line: number }
 
 /**
  * Locks a stored credit, and returns the credit with the references that all imports of the same file contain for the

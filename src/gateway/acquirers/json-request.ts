@@ -8,7 +8,7 @@ import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
  * Sends `body` to an acquirer as JSON, or as a form if `body` is URLSearchParams. Rejects with an AcquirerError unless
  * a complete response arrives.
  */
-export type JsonRequest = (
+type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonResponse>
 

@@ -17,7 +17,7 @@ export type CustomerFacts = {
   secondPayments: readonly { payment: SecondPayment; refunds: readonly CustomerRefund[] }[]
 }
 
-export type CustomerRefund = Pick<Refund, 'amount' | 'status' | 'endedAt' | 'reference'>
+type CustomerRefund = Pick<Refund, 'amount' | 'status' | 'endedAt' | 'reference'>
 
 /** What support says to a customer about an order, in the texts of the pay page: one line without markup. */
 export function customerText(facts: CustomerFacts, state: PageState, texts: PageTexts): string {

@@ -6,10 +6,10 @@ import { isOver } from '../payments/outcome.ts'
  * What a customer may do after a failed attempt. `retry`: pay again immediately. `wait`: money may be in transit, so
  * the customer first confirms that it has not left the account. `stop`: the merchant cannot be paid at the moment.
  */
-export type Tone = 'retry' | 'wait' | 'stop'
+type Tone = 'retry' | 'wait' | 'stop'
 
 /** Why a page with an attempt is not paid. `unconfirmed`: the acquirer's response about the attempt was unreadable. */
-export type AttemptReason = FailureReason | 'unconfirmed'
+type AttemptReason = FailureReason | 'unconfirmed'
 
 export const TONES: Record<AttemptReason, Tone> = {
   wrong_pin: 'retry',

@@ -31,7 +31,7 @@ const RELOAD_SECONDS: { [state in PageState['name']]?: number } = {
 }
 
 /** Everything that a page depends on besides its checkout. */
-export type PageOptions = Omit<Drawing, 'state' | 'linkTo'> & SandboxOptions & { visit: Visit; publicUrl: string }
+type PageOptions = Omit<Drawing, 'state' | 'linkTo'> & SandboxOptions & { visit: Visit; publicUrl: string }
 
 /** Returns a pay page, without customer data. Its links to the service are relative to /pay/. */
 export function drawPayPage(

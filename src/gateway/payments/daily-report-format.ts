@@ -39,7 +39,7 @@ const Line = z
   })
 
 /** The columns by which a line can identify its order. */
-export const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
+const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
 const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
 
 /**

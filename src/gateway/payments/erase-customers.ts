@@ -14,7 +14,7 @@ export const ERASED_COLUMNS = ['customer_name', 'customer_email', 'customer_mobi
  * Selects the intents whose customer data is erased: all intents created before `before` and expired by `expiredBy`, or
  * all intents with an e-mail address or mobile number.
  */
-export type ToErase = { before: Date; expiredBy: Date } | { email: string } | { mobile: string }
+type ToErase = { before: Date; expiredBy: Date } | { email: string } | { mobile: string }
 
 type Progress = ((erased: number) => void) | undefined
 

@@ -6,7 +6,7 @@ export type Instrument = (typeof INSTRUMENTS)[number]
 export type ReportedInstrument = Instrument | 'unknown'
 
 /** The words of a source for each instrument. */
-export type InstrumentWords = Partial<Record<Instrument, RegExp>>
+type InstrumentWords = Partial<Record<Instrument, RegExp>>
 
 /** Reads the word of a source for an instrument. Returns undefined if the source states none. */
 export function readInstrument(words: InstrumentWords, word: unknown): ReportedInstrument | undefined {

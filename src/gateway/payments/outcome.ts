@@ -140,7 +140,7 @@ export const NEXT_STEPS = {
 export type ExceptionKind = keyof typeof NEXT_STEPS
 export const EXCEPTION_KINDS = Object.keys(NEXT_STEPS) as ExceptionKind[]
 
-export type Verdict =
+type Verdict =
   /** `late` means that the order's final status was already reported to the merchant. */
   | { verdict: 'success'; late: boolean }
   /**

@@ -19,7 +19,7 @@ type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionK
   rejected?: 'final' | 'checked by the service'
 }
 
-export type RefundListeners = {
+type RefundListeners = {
   /** Callback for metrics, called once for each new exception. */
   onException: (kind: ExceptionKind, acquirerAccount: string) => void
   /** The log, which gets an error for each unknown status. */

@@ -155,10 +155,6 @@ export const ChangedMerchant = MerchantFields.partial().required({ mid: true })
 
 export const NewPartner = z.object({ pid: identifier, name })
 
-export const OneMerchant = z.object({ mid: identifier })
-
-export const OneLink = z.object({ pid: identifier, mid: identifier })
-
 /** Capital letters and digits, without characters that are easily confused, such as O and 0. */
 const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10

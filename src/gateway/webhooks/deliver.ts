@@ -8,7 +8,7 @@ import type { Attempt, Deliveries, Delivery, Endpoint, PendingEndpoint } from '.
 import { isAccepted, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 
-export type WebhookMetrics = {
+type WebhookMetrics = {
   delivery: (kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') => void
   oldestPending: (seconds: number) => void
   endpointSwitchedOff: (reason: string) => void

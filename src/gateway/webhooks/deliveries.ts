@@ -41,7 +41,7 @@ export type Attempt = {
   next: Date | undefined
 }
 
-export type SwitchedOff = 'answered 410' | 'failed for 5 days'
+type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
 /**
  * Pending deliveries, shared by any number of instances. Every statement except the statement in findPending selects

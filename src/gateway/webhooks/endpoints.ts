@@ -32,7 +32,7 @@ export type DeliveryRecord = Named &
   }
 
 /** The fields that identify a delivery in commands. */
-export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
+type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
 
 /** The operator's changes to endpoints and deliveries, and the operator's queries. Secrets are always encrypted. */
 export function createEndpoints(db: Queryable) {

@@ -48,7 +48,7 @@ export const RefundEventData = z.strictObject({
 const { UTR, dispute_id, status: disputeStatus, reason_text, respond_by } = DisputeRecord.shape
 
 /** The data of an event of a dispute. Unknown values are empty. */
-export const DisputeEventData = z.strictObject({
+const DisputeEventData = z.strictObject({
   ...order,
   UTR,
   dispute_id,

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { Queryable } from '../../platform/db/pool.ts'
 
 /** What an operator has given for a flag or an input: its text, its texts if it is repeatable, or true for a switch. */
-export type Given = string | readonly string[] | true
+type Given = string | readonly string[] | true
 
 /** Given values by flag, such as `{ 'order-id': '019a…' }`. */
 export type Values = Readonly<Record<string, Given | undefined>>

@@ -42,10 +42,10 @@ export type OverdueWebhook = {
 }
 
 /** A paid order whose return-URL callback was abandoned after its last attempt at `givenUpAt`. */
-export type ReturnUrlCallbackAbandoned = { mid: string; orderId: string; givenUpAt: Date }
+type ReturnUrlCallbackAbandoned = { mid: string; orderId: string; givenUpAt: Date }
 
 /** A refund without a final status. */
-export type OpenRefund = {
+type OpenRefund = {
   mid: string
   refundId: string
   orderId: string

@@ -159,7 +159,7 @@ export function forReader(pool: Database): { db: Database; leave: () => void } {
 
 const LEFT = 'The reader has left'
 
-export type Ending<T> = {
+type Ending<T> = {
   /**
    * Called in the tick in which `commit` is sent. Throws, to roll back, if the caller has already received a response.
    */

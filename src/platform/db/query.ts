@@ -3,7 +3,7 @@ import type { Queryable } from './pool.ts'
 import { prepared } from './prepared.ts'
 
 /** Sends the statement with these values. The column names in the rows are in camelCase. */
-export type Query<Row, Params> = (db: Queryable, params: Params) => Promise<Row[]>
+type Query<Row, Params> = (db: Queryable, params: Params) => Promise<Row[]>
 
 /**
  * A statement with named parameters: `:mid` is replaced by the value `mid`. The statement is prepared, so PostgreSQL

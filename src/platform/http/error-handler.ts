@@ -36,7 +36,7 @@ declare module 'fastify' {
   }
 }
 
-export type ErrorHandling = {
+type ErrorHandling = {
   log: Logger
   isOutage: (error: unknown) => boolean
   limits: Pick<Limits, 'connections' | 'body'>

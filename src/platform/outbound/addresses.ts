@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
  * `allowed` means an address in a network on the operator's list, and `public` an address on the internet. Any other
  * address is `refused`.
  */
-export type AddressVerdict = 'allowed' | 'public' | 'refused'
+type AddressVerdict = 'allowed' | 'public' | 'refused'
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 /**

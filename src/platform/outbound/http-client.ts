@@ -12,7 +12,7 @@ import { type Resolve, resolve as resolveByDns } from './resolve.ts'
 export type CallKind = 'webhook' | 'return call'
 
 /** Networks (address/prefix) that the operator allows in addition to public addresses. */
-export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
+type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
 
 export type HttpRequest = {
   /**
@@ -50,7 +50,7 @@ export type HttpResponse = {
  * `not allowed` means that no connection was opened, because the URL or its address is not allowed. Any other failed
  * call may have reached the receiver.
  */
-export type HttpFailure = {
+type HttpFailure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
   /** The service's own text, without the receiver's IP address and without text from the response. */
   text: string
