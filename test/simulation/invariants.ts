@@ -37,6 +37,7 @@ export async function checkQuietly(scene: Scene): Promise<string[]> {
     ...(await exceptionsHaveCauses(scene)),
     ...(await noExceptionIsObsolete(scene)),
     ...nothingLeaks(scene),
+    ...scene.world.unexpected.map((error) => `an instance logs ${error}`),
     ...scene.banks.violations().map((violation) => `an acquirer rejects ${violation}`),
   ]
 }

@@ -86,6 +86,7 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
       ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
     }
     const response = await world.request({ method: 'POST', path, headers, body: form({ mid, ...fields }) })
+    if (response?.status === 500) world.unexpected.push(`${path} received 500`)
     world.count(`requests ${path.split('/').at(-1)} ${response?.status ?? 'lost'}`)
     return response
   }

@@ -17,6 +17,8 @@ import type { CrashPlan } from './plan.ts'
  */
 
 export const BEGIN = new Date('2026-04-01T00:00:00+05:30').getTime()
+/** Errors of a crash, and of an acquirer's spoilt response. */
+const IS_EXPLAINED = /Connection terminated|the instance has crashed|"outcome":/
 /** Longest chain of jobs at one moment. */
 const MOST_ROUNDS = 50
 
@@ -44,6 +46,8 @@ export async function createWorld(seed: number) {
     diary,
     log,
     counts,
+    /** Errors that neither a crash nor an acquirer explains. */
+    unexpected: [] as string[],
     now: () => Date.now() - BEGIN,
     today: () => toIstDay(new Date()),
     count: (what: string) => {
@@ -86,6 +90,7 @@ export async function createWorld(seed: number) {
   function note(line: string) {
     log.push(line)
     const { level, msg, ...facts } = JSON.parse(line)
+    if (level >= 50) noteUnexpected(`${msg} ${JSON.stringify(facts)}`)
     if (level > 30) world.write(`log: ${msg} ${JSON.stringify(facts)}`.slice(0, 300))
   }
 
@@ -187,9 +192,15 @@ export async function createWorld(seed: number) {
     return isNew && isOpen
   }
 
+  /** Notes a failure that neither a crash nor an acquirer explains. */
+  function noteUnexpected(text: string) {
+    if (!IS_EXPLAINED.test(text)) world.unexpected.push(text.slice(0, 500))
+  }
+
   /** A failed job is logged and repeated later, as by the scheduler. */
   function noteFailure<T>(of: string, otherwise: T) {
     return (error: Error): T => {
+      noteUnexpected(`${of}: ${error.message}`)
       world.write(`${of}: ${error.message}`)
       return otherwise
     }
