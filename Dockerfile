@@ -1,3 +1,8 @@
+# The short id of the commit, which `ops --version` and the metric upi_payments_build_info report, and the URL of the repository. The
+# build context has no .git to read them from.
+ARG COMMIT=unknown
+ARG SOURCE=unknown
+
 FROM node:24-trixie-slim AS base
 WORKDIR /app
 
@@ -5,7 +10,6 @@ FROM base AS build
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci
 COPY . .
-# `ops --version` and the metric upi_payments_build_info report it; the build context has no .git to read it from.
 ARG COMMIT
 # Makes files of a checkout under umask 077 readable for the user of the service.
 RUN npm run build && chmod -R a+rX package.json migrations dist
@@ -19,6 +23,13 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/migrations migrations
 # Without node_modules, because dist bundles its dependencies.
 COPY --from=build /app/dist dist
+ARG COMMIT
+ARG SOURCE
+# `npm run release` writes the version. Labels for scanners; `dist/sbom.cdx.json` lists the packages.
+LABEL org.opencontainers.image.title="upi-payments" \
+  org.opencontainers.image.version="1.0.0" \
+  org.opencontainers.image.revision="$COMMIT" \
+  org.opencontainers.image.source="$SOURCE"
 USER node
 EXPOSE 3000
 # /livez instead of /readyz, so that an orchestrator does not replace containers while the database is unavailable.

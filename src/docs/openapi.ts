@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { BUILD } from '../build-info.ts'
 import { notFound } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described, DescribedWebhook } from '../platform/http/operation.ts'
@@ -26,7 +27,7 @@ export function openApiDocument({ publicUrl, operations: declared, webhooks }: D
   const isSigned = operations.some(({ access }) => access === 'signature')
   return {
     openapi: '3.1.0',
-    info: { title: 'UPI payments', version: '1.0.0', description: DESCRIPTION, license: LICENSE },
+    info: { title: 'UPI payments', version: BUILD.version, description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl }],
     tags: [...TAGS.filter((tag) => operations.some((operation) => operation.tag === tag.name)), WEBHOOK_TAG],
     paths: Object.fromEntries(operations.map((operation) => [templateOf(operation), pathItem(operation)])),

@@ -10,7 +10,7 @@ const AREAS: Record<string, RegExp> = {
   books: /^npm:(pg-copy-streams|zod)$|^(errors|limits)\.ts$|^(platform|gateway|books)\//,
   operator:
     /^npm:(@fastify\/multipart|csv-stringify|fast-xml-builder|lru-cache|pg|prom-client|zod)$|^(build-info|config|errors|limits)\.ts$|^(platform|gateway|books|operator)\//,
-  docs: /^npm:(marked|zod)$|^(errors|limits)\.ts$|^platform\/|^docs\//,
+  docs: /^npm:(marked|zod)$|^(build-info|errors|limits)\.ts$|^platform\/|^docs\//,
   dev: /./,
 }
 

@@ -813,7 +813,7 @@ describe('ops migrate', () => {
 })
 
 describe('roles.sql', () => {
-  it('roles.sql transfers all objects of an older installation to upi_owner, and changes nothing when repeated', async () => {
+  it('roles.sql transfers all objects that a superuser created to upi_owner, and changes nothing when repeated', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     await run(

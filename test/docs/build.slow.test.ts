@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderChapter } from '../../src/docs/render-chapter.ts'
@@ -40,6 +40,38 @@ it('the build contains the chapters as HTML and Markdown, without the chaptersâ€
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+})
+
+it('the build contains an SBOM of every package in its bundles, without addresses and paths of the machine', {
+  timeout: 60_000,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  await run(process.execPath, ['src/dev/build.mjs', folder])
+  const text = readFileSync(join(folder, 'sbom.cdx.json'), 'utf8')
+  const { bomFormat, metadata, components } = JSON.parse(text)
+  const { name, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(bomFormat).toBe('CycloneDX')
+  const purl = `pkg:npm/${name}@${version}`
+  expect(metadata.component).toMatchObject({ type: 'application', name, version, purl, externalReferences: [] })
+
+  type Component = { name: string; version: string; hashes: { alg: string }[]; externalReferences: object[] }
+  const packages = components as Component[]
+  expect(packages.flatMap(({ externalReferences }) => externalReferences)).toEqual([])
+  expect(packages.filter(({ hashes }) => hashes[0]?.alg !== 'SHA-512')).toEqual([])
+  for (const trace of ['/node_modules/', 'registry', ROOT, homedir(), tmpdir()]) expect(text).not.toContain(trace)
+  // esbuild writes the path of each module above its code, unless it minifies.
+  const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js'))
+  const bundled = scripts.flatMap((file) =>
+    [
+      ...readFileSync(join(folder, file), 'utf8').matchAll(/^\/\/ (?:\S*\/)?node_modules\/((?:@[^/]+\/)?[^/]+)\//gm),
+    ].map(([, name = '']) => name),
+  )
+  expect(new Set(bundled).size).toBeGreaterThan(20)
+  const listed = packages.map(({ name }) => name)
+  expect([...bundled, 'minisearch', 'openapi-explorer'].filter((name) => !listed.includes(name))).toEqual([])
+  // Tools for development.
+  for (const name of ['vitest', 'esbuild', 'typescript']) expect(listed).not.toContain(name)
 })
 
 it('the OpenAPI document without notifications passes a linterâ€™s strictest rules', async () => {

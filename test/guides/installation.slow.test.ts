@@ -96,10 +96,18 @@ describe('an installation without Docker according to the operator manual', () =
   const inFolder = (text: string) =>
     text.replaceAll('/etc/upi-payments', join(folder, 'settings')).replaceAll('/opt/upi-payments', folder)
 
-  it('an installation without Docker reports the commit of its build', async () => {
+  it('ops --version, the metric, the OpenAPI document and the SBOM of an installation have the version and commit of its build', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'dist/cli/ops.js'), '--version'])
     expect(stdout).toBe(`ops ${version} (commit 0a1b2c3)\n`)
+    const { child, log } = await startService(await freePort())
+    const { address, ops } = JSON.parse(log[0] ?? '{}')
+    const metrics = await (await fetch(`${ops}/metrics`)).text()
+    expect(metrics).toContain(`\nupi_payments_build_info{version="${version}",commit="0a1b2c3"} 1\n`)
+    expect(await (await fetch(`${address}/openapi.json`)).json()).toMatchObject({ info: { version } })
+    expect(await end(child)).toBe(0)
+    const sbom = JSON.parse(readFileSync(join(folder, 'dist/sbom.cdx.json'), 'utf8'))
+    expect(sbom.metadata.component.version).toBe(version)
   })
 
   /** Starts the service as the unit does, on the ports of this test. */

@@ -69,6 +69,7 @@ describe.each(GUIDES)('the guide of the %s', (guide) => {
     const installed = [
       'dist/server.js',
       'dist/cli/ops.js',
+      'dist/sbom.cdx.json',
       'src/platform/db/grants.sql',
       'src/platform/db/console-grants.sql',
       'src/operator/deploy/roles.sql',
