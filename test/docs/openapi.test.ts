@@ -395,7 +395,9 @@ describe('pages below /docs', () => {
   })
 
   it('the documentation pages use at most 10 kB of scripts and no script libraries', () => {
-    const sizes = ['guide.js', 'search.js', 'reference.js'].map((name) => statSync(join(ROOT, 'src/docs/ui', name)).size)
+    const sizes = ['guide.js', 'search.js', 'reference.js'].map(
+      (name) => statSync(join(ROOT, 'src/docs/ui', name)).size,
+    )
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(10_000)
     expect(readdirSync(join(ROOT, 'src/docs/ui')).filter((name) => name.endsWith('.js'))).toHaveLength(sizes.length)
   })
