@@ -10,7 +10,7 @@ const LIBRARIES: Record<string, string> = {
 }
 
 /** The scripts and style sheets of the documentation. */
-export const ASSETS = ['guide.css', 'guide.js', 'reference.js', ...Object.keys(LIBRARIES)]
+export const ASSETS = ['guide.css', 'guide.js', 'search.js', 'reference.js', ...Object.keys(LIBRARIES)]
 
 /** Reads a script or style sheet in src/docs/ui, or the script of a library. */
 export async function readAsset(name: string): Promise<string> {

@@ -94,6 +94,19 @@ export const GUIDES = {
     summary: 'Connect Setu, Cashfree, PhonePe or Razorpay.',
     groups: { Acquirers: ['setu', 'cashfree', 'phonepe', 'razorpay'] },
   },
+  decisions: {
+    title: 'Decisions',
+    summary: 'Why the code is as it is: each decision with what was measured and what enforces it.',
+    groups: {
+      Payments: ['money-in-paise', 'one-utr-one-order', 'fail-is-not-final', 'late-payments', 'idempotency'],
+      Acquirers: ['failover', 'refunds-sent-once'],
+      'Speed and overload': ['shared-inserts', 'shared-look-ups', 'event-loop-check', 'streamed-lists'],
+      Storage: ['postgresql-only', 'database-roles', 'citus', 'delete-a-merchant', 'erased-customers', 'audit'],
+      Ledger: ['ledger-contents', 'past-reports', 'month-close', 'daily-totals'],
+      'Merchants and customers': ['webhook-outbox', 'outbound-addresses', 'pay-page-updates', 'store-plugins'],
+      'Console and code': ['console', 'dependencies', 'code-limits', 'forbidden-words'],
+    },
+  },
 } as const satisfies Record<string, Guide>
 
 export type GuideName = keyof typeof GUIDES

@@ -132,7 +132,7 @@ function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOption
     Object.entries(OLD_ANCHORS).filter(([guide]) => site.guides.includes(guide as GuideName)),
   )
   serve(app, '/docs/old-anchors.json', async () => JSON.stringify(anchors), { type: JSON_TYPE, ...FOR_A_MINUTE })
-  serveAssets(app, ['guide.css', 'guide.js', 'minisearch.js'])
+  serveAssets(app, ['guide.css', 'guide.js', 'search.js', 'minisearch.js'])
   return titled
 }
 

@@ -140,6 +140,14 @@ describe('texts use the terms of the field', () => {
   })
 })
 
+it('the page of forbidden words names a word of each group', () => {
+  const named = [...textOf('src/docs/guides/decisions/forbidden-words.md').matchAll(/`([\w ]+)`/g)].map(
+    ([, word]) => word,
+  )
+  const missing = Object.entries(TERMS).filter(([, pattern]) => !named.some((word = '') => pattern.test(word)))
+  expect(missing.map(([instead]) => instead)).toEqual([])
+})
+
 it('at most 2 % of the sentences of a guide are longer than 30 words', () => {
   const sentences = filesOf('src/docs/guides', /\.md$/).flatMap((file) =>
     sentencesOf(textOf(file)).map((text) => ({ file, text })),

@@ -165,7 +165,10 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     if (page === OPERATOR_INDEX) return `${operatorsUrl}/docs`
     return `${isPublic(page) || page.startsWith('thanks') ? checkout.publicUrl : operatorsUrl}/docs/${page}`
   }
-  const PAGES = [PUBLIC_INDEX, OPERATOR_INDEX, 'thanks?order_id=1001', ...CHAPTERS]
+  const PAGES: [name: string, pages: string[]][] = [
+    ['the pages without a guide', [PUBLIC_INDEX, OPERATOR_INDEX, 'thanks?order_id=1001']],
+    ...GUIDES.map((guide): [string, string[]] => [`the guide ${guide}`, chaptersOf(guide)]),
+  ]
   /** The chapter of a guide with the text, which there must be. */
   const chapterWith = (text: string | RegExp) => {
     const found = CHAPTERS.find((chapter) => chapterText(chapter).match(text))
@@ -175,31 +178,35 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
   /** A chapter with samples in several languages. */
   const TABS = chapterWith(/^```js\n[\s\S]*?^```\n+```python\n/m)
 
-  it('every guide page fits 320 and 1280 pixels and has no axe violation, in light and dark mode', {
-    timeout: SLOW_MS,
-  }, async () => {
-    const tab = await checkout.openTab()
-    for (const [index, page] of PAGES.entries()) {
-      await tab.goto(addressOf(page))
-      // Folded samples and the chapters on a phone too.
-      await tab.evaluate('for (const folded of document.querySelectorAll("details")) folded.open = true')
-      const schemes = [
-        ['light', 'rgb(255, 255, 255)'],
-        ['dark', 'rgb(13, 15, 26)'],
-      ] as const
-      for (const [order, width] of [320, 1280].entries()) {
-        const [colorScheme, ground] = schemes[(index + order) % 2] as (typeof schemes)[number]
-        await tab.setViewportSize({ width, height: HEIGHT })
-        await tab.emulateMedia({ colorScheme })
-        expect(await widthOf(tab), page).toBeLessThanOrEqual(width)
-        expect(await violations(tab), page).toEqual([])
-        expect(await tab.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground)
+  it.each(PAGES)(
+    '%s: every page fits 320 and 1280 pixels and has no axe violation, in light and dark mode',
+    {
+      timeout: SLOW_MS,
+    },
+    async (_name, pages) => {
+      const tab = await checkout.openTab()
+      for (const [index, page] of pages.entries()) {
+        await tab.goto(addressOf(page))
+        // Folded samples and the chapters on a phone too.
+        await tab.evaluate('for (const folded of document.querySelectorAll("details")) folded.open = true')
+        const schemes = [
+          ['light', 'rgb(255, 255, 255)'],
+          ['dark', 'rgb(13, 15, 26)'],
+        ] as const
+        for (const [order, width] of [320, 1280].entries()) {
+          const [colorScheme, ground] = schemes[(index + order) % 2] as (typeof schemes)[number]
+          await tab.setViewportSize({ width, height: HEIGHT })
+          await tab.emulateMedia({ colorScheme })
+          expect(await widthOf(tab), page).toBeLessThanOrEqual(width)
+          expect(await violations(tab), page).toEqual([])
+          expect(await tab.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground)
+        }
+        // Three columns.
+        await tab.setViewportSize({ width: 1440, height: HEIGHT })
+        expect(await widthOf(tab), page).toBeLessThanOrEqual(1440)
       }
-      // Three columns.
-      await tab.setViewportSize({ width: 1440, height: HEIGHT })
-      expect(await widthOf(tab), page).toBeLessThanOrEqual(1440)
-    }
-  })
+    },
+  )
 
   it('samples and their tabs in the guides have enough contrast in light and dark mode, whichever tab is chosen', {
     timeout: SLOW_MS,

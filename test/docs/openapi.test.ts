@@ -219,6 +219,7 @@ describe('pages below /docs', () => {
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/minisearch.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
+    ['/docs/search.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
   ])(
     'serves the page %s without credentials, compressed, cached, and with the correct content type',
@@ -394,7 +395,9 @@ describe('pages below /docs', () => {
   })
 
   it('the documentation pages use at most 10 kB of scripts and no script libraries', () => {
-    const sizes = ['guide.js', 'reference.js'].map((name) => statSync(join(ROOT, 'src/docs/ui', name)).size)
+    const sizes = ['guide.js', 'search.js', 'reference.js'].map(
+      (name) => statSync(join(ROOT, 'src/docs/ui', name)).size,
+    )
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(10_000)
     expect(readdirSync(join(ROOT, 'src/docs/ui')).filter((name) => name.endsWith('.js'))).toHaveLength(sizes.length)
   })

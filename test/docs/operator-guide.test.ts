@@ -42,7 +42,7 @@ it('/docs on the operator’s port lists the operator’s chapters, and links to
   expect(payload).toContain('<a href="./">Start page</a>')
   const list = (await opsApp.inject('/llms.txt')).payload
   for (const chapter of CHAPTERS) expect(list).toContain(`(/docs/${chapter}.md)`)
-  for (const asset of ['guide.css', 'guide.js', 'minisearch.js', 'search.json'])
+  for (const asset of ['guide.css', 'guide.js', 'search.js', 'minisearch.js', 'search.json'])
     expect((await opsApp.inject(`/docs/${asset}`)).statusCode, asset).toBe(200)
 })
 

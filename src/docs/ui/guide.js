@@ -75,44 +75,19 @@ const list = form.querySelector('.results')
 const status = form.querySelector('.status')
 form.hidden = false
 
-const RESULTS = 8
-/** Words that occur in every section and do not help the search. */
-const STOP_WORDS = new Set('a an and for how i in is my of on or the to what with'.split(' '))
-/** Treats plural and singular, and forms such as `verifying` and `verify`, as one term. */
-const toTerm = (word) => {
-  const term = word.toLowerCase()
-  return STOP_WORDS.has(term) ? undefined : term.replace(/(?<=\w{4})(?:ing|ed|s)$/, '')
-}
-
 /** Time after which the search tries again to load its index. */
 const REPEAT_AFTER_MS = 5_000
 
 let repeating
 let loading
-/** Loads the library and the search entries at the first use, and builds the index. */
+/** Loads the ranking, the library and the search entries at the first use, and builds the index. */
 function loadIndex() {
   loading ??= Promise.all([
+    import(`${root}search.js`),
     import(`${root}minisearch.js`),
     fetch(`${root}search.json`).then((response) => response.json()),
   ])
-    .then(([{ default: MiniSearch }, entries]) => {
-      const index = new MiniSearch({
-        idField: 'url',
-        fields: ['guide', 'title', 'heading', 'text'],
-        storeFields: ['url', 'guide', 'title', 'heading', 'text'],
-        processTerm: toTerm,
-        searchOptions: {
-          boost: { title: 5, heading: 4 },
-          prefix: true,
-          fuzzy: (term) => (term.length > 4 ? 0.2 : false),
-          // Ranks the beginning of a chapter higher, because the beginning introduces the subject of the whole chapter.
-          boostDocument: (url) => (url.includes('#') ? 1 : 1.8),
-          weights: { prefix: 0.5, fuzzy: 0.2 },
-        },
-      })
-      index.addAll(entries)
-      return index
-    })
+    .then(([{ createSearch }, { default: MiniSearch }, entries]) => createSearch(MiniSearch, entries))
     .catch((error) => {
       loading = undefined
       throw error
@@ -122,36 +97,25 @@ function loadIndex() {
 
 async function search() {
   const query = input.value.trim()
-  const index = query === '' ? undefined : await loadIndex().catch(() => undefined)
+  const find = query === '' ? undefined : await loadIndex().catch(() => undefined)
   if (query !== input.value.trim()) return
   clearTimeout(repeating)
-  if (query !== '' && index === undefined) {
+  if (query !== '' && find === undefined) {
     list.hidden = true
     status.textContent = 'Search is not available.'
     repeating = setTimeout(search, REPEAT_AFTER_MS)
     return
   }
-  const found = index ? resultsOf(index, query) : []
-  list.replaceChildren(...found.slice(0, RESULTS).map(toItem))
+  const found = find ? find(query) : []
+  list.replaceChildren(...found.map(toItem))
   list.hidden = found.length === 0
-  status.textContent = query === '' ? '' : `${Math.min(found.length, RESULTS) || 'No'} results`
+  status.textContent = query === '' ? '' : `${found.length || 'No'} results`
   if (query !== '' && found.length === 0) {
     const item = document.createElement('li')
     item.append(Object.assign(document.createElement('p'), { textContent: `No results for “${query}”.` }))
     list.replaceChildren(item)
     list.hidden = false
   }
-}
-
-/**
- * Returns the sections that contain every word. If few sections contain every word, sections that contain some of the
- * words follow.
- */
-function resultsOf(index, query) {
-  const withAll = index.search(query, { combineWith: 'AND' })
-  if (withAll.length > RESULTS / 2) return withAll
-  const urls = new Set(withAll.map(({ url }) => url))
-  return [...withAll, ...index.search(query).filter(({ url }) => !urls.has(url))]
 }
 
 function toItem({ url, guide, title, heading }) {
