@@ -4,7 +4,7 @@ import type { Chapter } from './render-chapter.ts'
 import { filledIn, type Site } from './site.ts'
 
 /** A search result: a section of a chapter, or an operation. `url` is relative to /docs/. */
-type SearchEntry = { url: string; guide: string; title: string; heading: string; text: string }
+export type SearchEntry = { url: string; guide: string; title: string; heading: string; text: string }
 
 /** Returns the search entries of a chapter, one for each section. */
 export function entriesOf(chapter: string, { title, sections }: Chapter, site: Site): SearchEntry[] {
