@@ -759,6 +759,11 @@ it('two instances with the service’s role record payments, failures, cancellat
   })
   const paidByLink = await createOrder(second, linked)
   await bank.pay(paidByLink)
+  // An instance whose clock is ahead repeats a delivery that is in progress.
+  const delivered = `select count(*)::int as events, count(delivered_at)::int as delivered from webhook_deliveries`
+  await expect
+    .poll(async () => (await first.db.query(delivered)).rows, { timeout: 20_000 })
+    .toEqual([{ events: 6, delivered: 6 }])
   for (const { clock } of [first, second]) clock.advance(25 * 60)
 
   await expect
