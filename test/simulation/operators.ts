@@ -439,7 +439,10 @@ function rowsOf(
 }
 
 const EVENT_TYPES = {
-  ...{ payment: 'PAYMENT', refund: 'REFUND', dispute: 'DISPUTE', 'dispute reversal': 'DISPUTE_REVERSAL' },
+  payment: 'PAYMENT',
+  refund: 'REFUND',
+  dispute: 'DISPUTE',
+  'dispute reversal': 'DISPUTE_REVERSAL',
 }
 
 /** An item of a payout in Cashfree's API. */
