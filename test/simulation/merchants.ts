@@ -26,6 +26,8 @@ const PAYEES = [
  * acquirer may limit status checks to a few.
  */
 const LAST_CHECK_SECONDS = 900 + 85
+/** Path of the endpoints that no event may reach. */
+export const DISABLED = '/disabled'
 /** Attempts of a request without a response. */
 const MOST_TRIES = 6
 const HOUR_MS = 3_600_000
@@ -73,6 +75,11 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
       ...(fallbackAcquirer && { fallbackAcquirer, fallbackAcquirerMerchantId: `F${one.number}` }),
     })
     await newWebhook(db, { mid, url: `${receiver.url}/${mid}`, endpointId: `ep${one.number}` }, new Date())
+    await newWebhook(db, { mid, url: receiver.url + DISABLED, endpointId: `disabled${one.number}` }, new Date())
+    await db.query(
+      `update webhook_endpoints set disabled_at = $1, disabled_reason = 'operator' where endpoint_id like 'disabled%'`,
+      [new Date()],
+    )
     receiver.responses.set(`/${mid}`, (response) => {
       const isDown = one.down.some(({ from, to }) => world.now() >= from && world.now() < to)
       response.writeHead(isDown ? 503 : 200).end('')
@@ -191,16 +198,35 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
     const refundId = `R${order.plan.number}-${index}`
     const amount = String(Math.max(Math.floor((order.plan.paise / 100) * refund.share), 1))
     if (refund.fault) banks.fault(order.account as Account, 'refund', refund.fault as never)
-    const fields = { order_id: order.orderId as string, refund_id: refundId, note: 'Returned' }
-    const response = await send(merchant, REFUND, refund.share === 1 ? fields : { ...fields, amount })
+    const named = { order_id: order.orderId as string, refund_id: refundId, note: 'Returned' }
+    const fields = refund.share === 1 ? named : { ...named, amount }
+    const response = await send(merchant, REFUND, fields)
     world.write(`order ${order.plan.number} refund ${index}: ${response?.status} ${response?.body?.msg ?? ''}`)
     if (response?.status === 200) {
       const ourRefundId = response.body.data?.refundId
       order.refunds.push({ refundId, ourRefundId, orderId: order.orderId as string, statuses: [] })
+      if (refund.isSentAgain) await sendAgain(merchant, fields, ourRefundId)
     } else if ((response === undefined || response.status >= 500) && tries < MOST_TRIES)
       world.plan(world.now() + 11_000, 'refund again', () => askRefund(order, refund, index, tries + 1))
     else await expectRejected(order, refundId, response?.status)
     world.work(1, 60, 300)
+  }
+
+  /** A request sent again receives the same refund. A change of a field is rejected, and so is an unknown order. */
+  async function sendAgain(merchant: Merchant, fields: Record<string, string>, ourRefundId: string) {
+    const cases: [Record<string, string>, number][] = [
+      [{}, 200],
+      [{ note: 'Damaged' }, 409],
+      [{ amount: '500000' }, 409],
+      [{ order_id: 'none' }, 404],
+    ]
+    for (const [change, expected] of cases) {
+      const response = await send(merchant, REFUND, { ...fields, ...change })
+      if (response === undefined || response.status === 503) continue
+      const { status, body } = response
+      if (status !== expected || (status === 200 && body.data.refundId !== ourRefundId))
+        throw new Error(`refund ${fields.refund_id} with ${JSON.stringify(change)} received ${status} ${body.msg}`)
+    }
   }
 
   /** A refund may be rejected if the order is not paid, or if a refund or a dispute of its payment exists. */

@@ -51,6 +51,8 @@ export type RefundPlan = {
   after: number
   /** Part of the payment's amount. */
   share: number
+  /** Whether the merchant sends the request again, and again with each field changed. */
+  isSentAgain: boolean
   fault: LinkFault | undefined
 }
 
@@ -148,7 +150,7 @@ function orderOf(number: number, day: number, merchants: MerchantPlan[], random:
     polls: Array.from({ length: random.below(4) }, () => random.below(2_400)),
     cancelAfter: random.chance(0.1) ? random.below(1_500) : undefined,
     refunds: isPaid && random.chance(0.3) ? refundsOf(random) : [],
-    dispute: isPaid && random.chance(0.08) ? disputeOf(random) : undefined,
+    dispute: isPaid && random.chance(0.12) ? disputeOf(random) : undefined,
     ...{ isSettledLate: random.chance(0.1), isLateKept: random.chance(0.5) },
     crash: random.chance(0.12) ? crashOf(random) : undefined,
   }
@@ -193,14 +195,14 @@ function attemptsOf(random: Random, isDirect: boolean): Attempt[] {
 function refundsOf(random: Random): RefundPlan[] {
   const shares = random.pick([[1], [1], [0.5], [0.3, 0.3], [0.6, 0.6]])
   return shares.map((share) => ({
-    ...{ share, after: random.below(72) },
+    ...{ share, after: random.below(72), isSentAgain: random.chance(0.15) },
     fault: random.chance(0.2) ? random.pick(CHECK_FAULTS) : undefined,
   }))
 }
 
 const disputeOf = (random: Random) => ({
   afterDays: 1 + random.below(6),
-  verdict: random.pick(['won', 'lost'] as const),
+  verdict: random.pick(['won', 'won', 'lost'] as const),
   verdictAfterDays: 2 + random.below(8),
 })
 
