@@ -134,6 +134,28 @@ describe('a refund at Setu', () => {
     expect(booked(refund)).toHaveLength(1)
   })
 
+  it('leaves a refund to the operator again if Setu does not know it 24 hours after retry either (seed 301)', async () => {
+    const refund = await newRefund()
+    bank.nextFaults = { refund: [{ status: 503 }, { status: 503 }] }
+    const { look } = startInstance()
+    await look()
+    await lookForADay(look)
+    expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(true)
+    await look()
+    // No exception is open while the service waits for the acquirer, because the operator has nothing to decide.
+    expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
+    await lookForADay(look)
+    expect((await exceptionsOf(refund)).sort()).toEqual(['refund unsure', 'refund unsure, resolved'])
+    expect(sendings(refund)).toHaveLength(2)
+  })
+
+  async function lookForADay(look: () => Promise<unknown>): Promise<void> {
+    for (const hours of [1, 6, 6, 6, 6]) {
+      service.clock.advance(hours * HOUR)
+      await look()
+    }
+  }
+
   it.each([408, 409, 429, 500, 503])(
     'leaves a refund to the operator 24 hours after Setu returned %i, and sends the refund again on retry',
     async (status) => {
@@ -145,7 +167,7 @@ describe('a refund at Setu', () => {
         service.clock.advance(seconds)
         await look()
         expect(await stored(refund)).toMatchObject({ status: 'PENDING', reason: null })
-        expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(false)
+        expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(false)
       }
       service.clock.advance(5 * HOUR)
       await look()
@@ -154,8 +176,9 @@ describe('a refund at Setu', () => {
       service.clock.advance(40 * DAY)
       await look()
       expect(sendings(refund)).toHaveLength(1)
-      expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(true)
-      expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(false)
+      expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(true)
+      expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(false)
+      expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
       await look()
       expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
       expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])

@@ -161,6 +161,9 @@ describe('ops refunds', () => {
     expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain(
       'has no open exception "refund unsure"',
     )
+    expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
+    expect((await ops(...done)).stderr).toContain('setu still reports the status of')
+    await heldBy('setu', refundId)
     expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
     expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain(
       'already has the final status SUCCESS',

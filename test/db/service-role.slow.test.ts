@@ -404,9 +404,9 @@ describe('an attacker with the service’s DATABASE_URL at refunds and payments'
     const order = await refundedOrder()
     await unsure(order)
     await run(service.databaseUrl, setRefund(order.refund, `sent_at = now(), due_at = null`))
-    expect(await retryRefund(service.db, order.refund, service.clock.now())).toBe(true)
-    await asOwner(insertRefund(order, { created_by: `'asha'`, due_at: 'now()' }))
     await asOwner(resolve(order, 'asha'))
+    expect(await retryRefund(service.db, { ...order.refund, person: 'asha' }, service.clock.now())).toBe(true)
+    await asOwner(insertRefund(order, { created_by: `'asha'`, due_at: 'now()' }))
     await succeeded(order)
     await expect(asOwner(setRefund(order.refund, `reference = 'OTHER'`))).rejects.toMatchObject({
       code: AGAINST_A_RULE,

@@ -203,14 +203,17 @@ export async function createOperators({ url, db, world, banks, merchants, forms 
   }
 
   /** Looks up a refund with an unknown outcome in the acquirer's dashboard, and records what it shows. */
-  async function askAboutRefund({ refundId, orderId }: Document): Promise<void> {
+  async function askAboutRefund({ kind, refundId, orderId }: Document): Promise<void> {
     const account = merchants.orders.find((one) => one.orderId === orderId)?.account as Account
     const shown = banks.refundsOf(account).find(({ ourRefundId }) => ourRefundId === refundId)
     world.count(`unsure refunds ${shown?.status ?? 'unknown at the acquirer'}`)
+    world.write(`exception ${kind} of refund ${refundId}: ${shown?.status ?? 'unknown at the acquirer'}`)
     const refund = ['--refund', refundId]
-    if (shown === undefined) await ops('refunds', 'retry', ...refund)
+    const fail = ['refunds', 'fail', ...refund, '--reason']
+    if (shown === undefined && kind === 'refund unsure') await ops('refunds', 'retry', ...refund)
+    else if (shown === undefined) await ops(...fail, 'the acquirer does not have it')
     else if (shown.status === 'success') await ops('refunds', 'done', ...refund, '--reference', shown.reference)
-    else if (shown.status === 'failed') await ops('refunds', 'fail', ...refund, '--reason', 'the bank rejected it')
+    else if (shown.status === 'failed') await ops(...fail, 'the bank rejected it')
   }
 
   /** Sends the refunds of payments to the merchants' own UPI addresses, and records the result. */

@@ -1,4 +1,5 @@
 import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
@@ -123,19 +124,30 @@ export function createPendingRefunds(db: Database) {
 export type PendingRefunds = ReturnType<typeof createPendingRefunds>
 
 /**
- * Schedules an unsure refund for sending, once an operator has found that the bank has not processed the refund.
- * Returns false for any other refund. The refund's exception stays open until the refund is final.
+ * Schedules an unsure refund for sending, once an operator has found that the bank has not processed the refund, and
+ * resolves its exception. Returns false for any other refund. If the acquirer does not know the refund afterwards
+ * either, another exception is stored.
  */
-export async function retryRefund(db: Queryable, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `update refunds r
-        set sent_at = null, attempts = 0, reason = null, due_at = $3
-      where r.mid = $1 and r.our_refund_id = $2 and r.status = 'PENDING' and r.due_at is null
-        and r.accepted_at is null
-        and exists (select from payment_exceptions e
-                     where e.mid = r.mid and e.order_id = r.order_id and e.kind = 'refund unsure'
-                       and e.our_refund_id = r.our_refund_id)`,
-    [mid, ourRefundId, now],
-  )
-  return rowCount === 1
+export async function retryRefund(db: Queryable, name: RefundName & { person: string }, now: Date): Promise<boolean> {
+  return (await SEND_AGAIN(db, { ...name, now })).length > 0
 }
+
+const SEND_AGAIN = query<object, RefundName & { person: string; now: Date }>(`
+  with unsure as (
+    select mid, exception_id
+      from payment_exceptions
+     where kind = 'refund unsure' and mid = :mid and our_refund_id = :ourRefundId
+       and order_id = (select order_id from refunds where mid = :mid and our_refund_id = :ourRefundId)
+  ), scheduled as (
+    update refunds
+       set sent_at = null, attempts = 0, reason = null, due_at = :now
+     where mid = :mid and our_refund_id = :ourRefundId and status = 'PENDING' and due_at is null and accepted_at is null
+       and exists (select from unsure)
+    returning our_refund_id
+  ), resolved as (
+    insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+    select unsure.mid, exception_id, 'the refund is sent again', :person, :now
+      from unsure, scheduled
+    on conflict do nothing
+  )
+  select our_refund_id from scheduled`)

@@ -113,11 +113,13 @@ export function createRefundUpdates(
      * checked. A refund that the acquirer is known to have cannot be unsure.
      */
     async needPerson(
-      refund: ExceptionSubject,
+      refund: ExceptionSubject & Pick<Refund, 'sentAt'>,
       kind: 'refund unsure' | 'refund without an end',
       now: Date,
     ): Promise<void> {
       const { mid, ourRefundId } = refund
+      // A refund that was sent again can become unsure again.
+      const sentAt = kind === 'refund unsure' ? refund.sentAt : null
       const isNew = await inTransaction(db, async (client) => {
         const { rowCount } = await client.query(
           kind === 'refund unsure'
@@ -126,7 +128,7 @@ export function createRefundUpdates(
             : `select from refunds where mid = $1 and our_refund_id = $2 and status = 'PENDING' for no key update`,
           [mid, ourRefundId],
         )
-        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry', now })
+        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry', sentAt, now })
       })
       if (isNew) onException?.(kind, refund.acquirer)
     },
@@ -194,9 +196,10 @@ export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
   { mid, orderId, utr, amount, ourRefundId, acquirer }: ExceptionSubject,
-  { source, reason, now }: Reporting & { reason?: string | undefined },
+  { source, reason, sentAt, now }: Reporting & { reason?: string | undefined; sentAt?: Date | null },
 ): Promise<boolean> => {
-  const subject = { mid, orderId, utr, amount, status: '', ourRefundId } as const
+  const dedupKey = sentAt?.toISOString() ?? ''
+  const subject = { mid, orderId, utr, amount, status: '', ourRefundId, dedupKey } as const
   const acquirerAccount = source === 'notification' ? acquirer : undefined
   return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }

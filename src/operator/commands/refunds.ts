@@ -85,9 +85,9 @@ export const refundCommands = [
     note: 'Check with the bank first: run this command only if the bank has not carried out the refund.',
     fields: { refund: REFUND },
     permits: (record) => isOpen(record) && record.acquirer !== 'direct',
-    async run({ refund: id }, { client, now }) {
-      const found = await findRefund(client, id)
-      const isScheduled = await retryRefund(client, found, now)
+    async run({ refund: id }, { client, now, person }) {
+      const { mid, ourRefundId } = await findRefund(client, id)
+      const isScheduled = await retryRefund(client, { mid, ourRefundId, person }, now)
       const refund = await findRefund(client, id)
       if (!isScheduled) {
         rejectFinal(refund)
