@@ -89,16 +89,16 @@ const GROUPS = query<Group, Window & Days>(`
            paid_day is not null and movements = 1 as is_waiting,
            (paid_day is null or movements > 1)
            and (movements = 2 and balance = 0 and line_at >= paid_at - interval '1 day') is not true as is_uneven,
-           (case when line_at >= paid_at - interval '1 day' then line_at
-                 when line_at < paid_at - interval '1 day' then
-                   -- A first line that is too early cannot settle the payment, but the next line may settle the
-                   -- payment.
-                   (select min(at)
-                      from settlement_lines line
-                     where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
-                       and line.at >= moved.paid_at - interval '1 day'
-                       and (recorded_at <= :known) is true and replaced_at > :known)
-            end at time zone interval '330 minutes')::date as settled_day
+           ist_day(case when line_at >= paid_at - interval '1 day' then line_at
+                        when line_at < paid_at - interval '1 day' then
+                          -- A first line that is too early cannot settle the payment, but the next line may settle the
+                          -- payment.
+                          (select min(at)
+                             from settlement_lines line
+                            where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
+                              and line.at >= moved.paid_at - interval '1 day'
+                              and (recorded_at <= :known) is true and replaced_at > :known)
+                   end) as settled_day
       from moved
   )
   select acquirer, paid_day as day, settled_day, case when is_uneven or is_waiting then moved_day end as moved_day, is_unlined,
@@ -121,7 +121,7 @@ const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, '
        and (recorded_at <= :known) is true and replaced_at > :known
      group by p.mid, p.utr
   )
-  select split_part(acquirer, ':', 1) as acquirer, (at at time zone interval '330 minutes')::date as day, settled_day,
+  select acquirer_of(acquirer) as acquirer, ist_day(at) as day, settled_day,
          kind = 'second' as is_duplicate, count(*) as count, sum(amount_paise)::bigint as paid, string_agg(utr, ' ') as items
     from late
    group by 1, 2, 3, 4`)

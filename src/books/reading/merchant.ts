@@ -94,8 +94,8 @@ type Payment = NonNullable<Item['payment']> & { utr: string; isDuplicate: boolea
 
 /** Reads the table, because the view `ledger` takes 1.5 times as long. */
 const PAYMENTS = plannedQuery<Payment, Known & { utrs: readonly string[] }>(`
-  select utr, order_id, (coalesce(paid_at, received_at) at time zone interval '330 minutes')::date as day,
-         coalesce(paid_at, received_at) as at, split_part(acquirer, ':', 1) as acquirer, amount_paise as amount,
+  select utr, order_id, ist_day(coalesce(paid_at, received_at)) as day,
+         coalesce(paid_at, received_at) as at, acquirer_of(acquirer) as acquirer, amount_paise as amount,
          kind = 'second' as is_duplicate, case when bank_reference_at <= :known then bank_reference end as reference
     from payments
    where mid = :mid and utr = any (:utrs) and received_at <= :known`)
@@ -161,8 +161,8 @@ const EXCEPTIONS = query<MoneyException, Known>(`
    order by resolved_at is not null and resolved_at <= :known, received_at, exception_id`)
 
 const FAILED = query<FailedPayment, Known & { utrs: string[] }>(`
-  select p.utr, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day,
-         split_part(p.acquirer, ':', 1) as acquirer, p.amount_paise as amount
+  select p.utr, ist_day(coalesce(p.paid_at, p.received_at)) as day,
+         acquirer_of(p.acquirer) as acquirer, p.amount_paise as amount
     from payment_intents i
     join payments p on p.mid = :mid and p.utr = i.utr and p.order_id = i.order_id
    where i.mid = :mid and p.utr = any (:utrs) and p.received_at <= :known
@@ -173,7 +173,7 @@ const FAILED = query<FailedPayment, Known & { utrs: string[] }>(`
 
 /** Disputes with their state as known. */
 const DISPUTES = query<DisputedAmount, Known>(`
-  select dispute_id, (opened_at at time zone interval '330 minutes')::date as day, coalesce(d.amount_paise, p.amount_paise) as amount,
+  select dispute_id, ist_day(opened_at) as day, coalesce(d.amount_paise, p.amount_paise) as amount,
          coalesce((select status
                      from dispute_states t
                     where t.mid = :mid and t.acquirer = d.acquirer and t.dispute_id = d.dispute_id and t.recorded_at <= :known
@@ -214,7 +214,7 @@ export const NAMED_SINCE = query<NamedAccount, Known>(`
   select named.account, first.day
     from named
    cross join lateral (
-     select (at at time zone interval '330 minutes')::date as day
+     select ist_day(at) as day
        from account_lines line
       where mid = :mid and line.account = named.account and status = 'SUCCESS'
         and (recorded_at <= :known) is true and replaced_at > :known
@@ -245,7 +245,7 @@ export const PAID_OUT = `${OF_PAYOUTS} and ${AS_KNOWN}`
  */
 export const lineOfAccount = (account: string, condition: string, order: 'asc' | 'desc' = 'asc') => {
   const select = (ofAccount: string) => `(
-       select line.at, (line.at at time zone interval '330 minutes')::date as day
+       select line.at, ist_day(line.at) as day
          from account_lines line
         where ${OF_PAYOUTS} and ${ofAccount} and ${condition}
         order by line.account ${order}, line.at ${order}
@@ -262,10 +262,10 @@ const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`
    order by at, utr`)
 
 const REFUNDS = query<SuccessfulRefund, Known>(`
-  select r.our_refund_id as refund_id, r.order_id, p.utr, split_part(p.acquirer, ':', 1) as acquirer,
-         r.amount_paise as amount, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as paid_on,
-         (r.ended_at at time zone interval '330 minutes')::date as day, upper(r.reference) as reference, p.amount_paise as paid,
-         (t.returned_at at time zone interval '330 minutes')::date as returned_on, settled.gross_paise as settled
+  select r.our_refund_id as refund_id, r.order_id, p.utr, acquirer_of(p.acquirer) as acquirer,
+         r.amount_paise as amount, ist_day(coalesce(p.paid_at, p.received_at)) as paid_on,
+         ist_day(r.ended_at) as day, upper(r.reference) as reference, p.amount_paise as paid,
+         ist_day(t.returned_at) as returned_on, settled.gross_paise as settled
     from refunds r
     left join refund_returns t on t.mid = :mid and t.our_refund_id = r.our_refund_id and t.returned_at <= :known
     join payments p on p.mid = :mid and p.utr = r.utr and p.order_id = r.order_id

@@ -72,7 +72,7 @@ const readMids = query<{ mid: string }, object>('select mid from merchants')
 const readStored = plannedQuery<Stored, { known: Date; references?: readonly string[] | undefined } & Partial<Days>>(`
   select distinct on (account, bank_reference_number) account, bank_reference_number as bank_reference,
          r.amount_paise as amount, unknown_orders_paise as unknown_orders,
-         coalesce(day, (imported_at at time zone interval '330 minutes')::date) as day
+         coalesce(day, ist_day(imported_at)) as day
     from payout_rests r
     join settlement_imports using (import_id)
    where imported_at <= :known and (undone_at is null or undone_at > :known)

@@ -30,7 +30,7 @@ const CHARGES = query<AccountCharges, Days & { mids: readonly string[]; known: D
     select l.mid, l.clearing_account as account, l.gross_paise as gross, coalesce(l.fee_paise, 0) as fee, coalesce(l.tax_paise, 0) as tax,
            l.at >= :begin and l.at < :end as is_settled,
            case when l.is_deduction or l.event <> 'payment' or p.utr is null then l.day
-                else (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date end as paid_on
+                else ist_day(coalesce(p.paid_at, p.received_at)) end as paid_on
       from settlement_lines l
       left join payments p on p.mid = l.mid and p.utr = l.item
      where l.mid = any (:mids) and l.status = 'SUCCESS' and l.at >= :begin::timestamptz - interval '31 days'

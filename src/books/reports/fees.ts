@@ -74,7 +74,7 @@ const JUDGED = `
     select l.day, coalesce(p.acquirer, l.account, case when cardinality(:accounts::text[]) = 1 then (:accounts::text[])[1] end) as account,
            p.instrument, l.utr as settlement_utr, p.utr, p.order_id, l.gross_paise as gross, coalesce(l.fee_paise, 0) as fee,
            coalesce(l.tax_paise, 0) as tax, coalesce(p.amount_paise, l.gross_paise) as amount,
-           coalesce((coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date, l.day) as paid_on
+           coalesce(ist_day(coalesce(p.paid_at, p.received_at)), l.day) as paid_on
       from settlement_lines l
       left join payments p on p.mid = :mid and p.utr = l.item
      where l.mid = :mid and l.status = 'SUCCESS' and not l.is_deduction and (l.event is null or l.event = 'payment')
@@ -84,7 +84,7 @@ const JUDGED = `
       from line
       left join json_to_recordset(:bands)
              as r (account text, instrument text, above bigint, "upTo" bigint, since date, until date, percent numeric, flat bigint, tax numeric)
-        on r.account = case when line.account = any (:accounts::text[]) then line.account else split_part(line.account, ':', 1) end
+        on r.account = case when line.account = any (:accounts::text[]) then line.account else acquirer_of(line.account) end
        and coalesce(r.instrument, '') = coalesce(line.instrument, '')
        and line.amount > r.above and (line.amount > r."upTo") is not true
        and line.paid_on >= r.since and (line.paid_on >= r.until) is not true

@@ -72,8 +72,7 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
     `select i.line, i.mid, i.utr, ${changeable('i', '$2::text', 'a.account')} as said,
             ${changeable('s', 's.account', 's.paid_account')} as stored, s.import_id as "storedBy",
             coalesce(i.given_payment_utr, i.payment_utr) as "givenPaymentUtr",
-            case when i.value_date is not null
-                 then to_char(s.initiated_at at time zone interval '330 minutes', 'YYYY-MM-DD') end as "initiatedOn",
+            case when i.value_date is not null then ist_day(s.initiated_at) end as "initiatedOn",
             array_remove(array[
               case when s.amount_paise <> i.amount_paise then 'amount' end,
               case when s.bank_reference_number <> i.bank_reference_number then 'bank_reference_number' end,

@@ -135,7 +135,7 @@ export const countInClosedMonths = query<{ rows: number }, { importId: number }>
   select count(*) as rows
     from settlements s
     join settlement_imports i on i.import_id = :importId and i.import_id = s.import_id and s.recorded_at >= i.imported_at
-    join closed_months c on c.month = to_char(coalesce(s.value_date, s.initiated_at at time zone interval '330 minutes'), 'YYYY-MM')
+    join closed_months c on c.month = to_char(coalesce(s.value_date, ist_day(s.initiated_at)), 'YYYY-MM')
    where not exists (select from settlement_versions v
                       where v.mid = s.mid and v.utr = s.utr and v.replaced_by_import_id = :importId and not v.undone)`)
 
