@@ -194,8 +194,12 @@ const CHANGE = `
   day, kind, name as reference, order_id, amount_paise,
   case when replaced_at <= :known then replaced_by_import_id else import_id end as import_id`
 
-/** SQL condition that a movement was recorded or replaced after the month was closed. */
-const IS_CHANGED = `
+/** SQL condition that a line or movement was recorded or replaced after the month was closed. */
+export const IS_TOUCHED =
+  '(recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)'
+
+/** SQL condition that a movement is valid now or was valid when the month was closed, but not both. */
+export const IS_CHANGED = `
   (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
    or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)`
 

@@ -5,7 +5,7 @@ import type { DisputedAmount, FailedPayment, MerchantFacts, MoneyException } fro
 import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
 import type { NamedSince } from '../ledger/judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
-import type { Snapshot, UnknownOrder } from './snapshot.ts'
+import { AS_KNOWN, type Snapshot, type UnknownOrder } from './snapshot.ts'
 
 /** Facts about one merchant in a snapshot that are the same for every period. */
 export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
@@ -112,7 +112,7 @@ const LINES = plannedQuery<ItemRow & { item: string }, Known & { utrs: readonly 
             where v.mid = :mid and v.utr = line.utr and v.status = 'SUCCESS' and not v.undone and v.replaced_at <= :known
          ) as was_paid_out
     from settlement_lines line
-   where mid = :mid and item = any (:utrs) and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and item = any (:utrs) and ${AS_KNOWN}
    order by at, utr`)
 
 /**
@@ -150,7 +150,7 @@ const LEARNED = plannedQuery<{ utr: string; reference: string }, Known & { refer
 const ITEMS = plannedQuery<{ item: string }, Known & { items: readonly string[] }>(`
   select distinct item
     from settlement_lines
-   where mid = :mid and item = any (:items) and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and item = any (:items) and ${AS_KNOWN}
    order by item`)
 
 const EXCEPTIONS = query<MoneyException, Known>(`
@@ -169,7 +169,7 @@ const FAILED = query<FailedPayment, Known & { utrs: string[] }>(`
      and (select min(at) from settlement_lines line
            where line.mid = :mid and line.item = p.utr and status = 'SUCCESS' and not is_deduction
              and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
-             and (recorded_at <= :known) is true and replaced_at > :known) is null`)
+             and ${AS_KNOWN}) is null`)
 
 /** Disputes with their state as known. */
 const DISPUTES = query<DisputedAmount, Known>(`
@@ -217,7 +217,7 @@ export const NAMED_SINCE = query<NamedAccount, Known>(`
      select ist_day(at) as day
        from account_lines line
       where mid = :mid and line.account = named.account and status = 'SUCCESS'
-        and (recorded_at <= :known) is true and replaced_at > :known
+        and ${AS_KNOWN}
       order by at
       limit 1) first`)
 
@@ -229,9 +229,6 @@ export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::te
   and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)
   and not exists (select from money_exceptions e
                    where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
-
-/** SQL condition that the line `line` was valid at the time of the snapshot. */
-export const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
 
 const OF_PAYOUTS = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction`
 
@@ -258,7 +255,7 @@ const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`
   select utr, item, day, gross_paise as gross, array[upper(utr), upper(reference)] as "references",
          not ${NAMES_NOTHING} as is_named
     from settlement_lines line
-   where mid = :mid and status = 'SUCCESS' and net_paise < 0 and coalesce(event = 'refund', true) and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and status = 'SUCCESS' and net_paise < 0 and coalesce(event = 'refund', true) and ${AS_KNOWN}
    order by at, utr`)
 
 const REFUNDS = query<SuccessfulRefund, Known>(`
@@ -274,7 +271,7 @@ const REFUNDS = query<SuccessfulRefund, Known>(`
         from settlement_lines line
        where mid = :mid and item = p.utr and status = 'SUCCESS' and not is_deduction
          and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
-         and (recorded_at <= :known) is true and replaced_at > :known
+         and ${AS_KNOWN}
        order by at, utr
        limit 1) settled on true
    where r.mid = :mid and r.status = 'SUCCESS' and r.ended_at <= :known

@@ -10,7 +10,8 @@ import {
   payoutOf,
 } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
+import { lineOfAccount, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
+import { AS_KNOWN } from './snapshot.ts'
 
 /**
  * Reads the forms of these payouts. A payout without lines has the form of its acquirer's last payout with lines,

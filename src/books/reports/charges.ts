@@ -2,7 +2,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
-import { readMids, readSnapshot } from '../reading/snapshot.ts'
+import { AS_KNOWN, readMids, readSnapshot } from '../reading/snapshot.ts'
 
 /**
  * What an acquirer account charged all merchants, by the days of its settlement lines. `other` is the part of fee and tax
@@ -34,7 +34,7 @@ const CHARGES = query<AccountCharges, Days & { mids: readonly string[]; known: D
       from settlement_lines l
       left join payments p on p.mid = l.mid and p.utr = l.item
      where l.mid = any (:mids) and l.status = 'SUCCESS' and l.at >= :begin::timestamptz - interval '31 days'
-       and (l.recorded_at <= :known) is true and l.replaced_at > :known
+       and ${AS_KNOWN}
   ), one as (
     select *, paid_on between :from::date and :to::date as is_paid, 0 as resolved from line
      union all

@@ -5,7 +5,7 @@ import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 import { bandsOf } from '../ledger/rate-of.ts'
-import { inSnapshot } from '../reading/snapshot.ts'
+import { AS_KNOWN, inSnapshot } from '../reading/snapshot.ts'
 import { readRates } from './contract-rates.ts'
 
 /**
@@ -78,7 +78,7 @@ const JUDGED = `
       from settlement_lines l
       left join payments p on p.mid = :mid and p.utr = l.item
      where l.mid = :mid and l.status = 'SUCCESS' and not l.is_deduction and (l.event is null or l.event = 'payment')
-       and l.at >= :begin and l.at < :end and (l.recorded_at <= :known) is true and l.replaced_at > :known
+       and l.at >= :begin and l.at < :end and ${AS_KNOWN}
   ), allowed as (
     select line.*, allowed_fee, round(allowed_fee * r.tax * 0.01)::bigint as allowed_tax
       from line

@@ -21,7 +21,7 @@ import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
 import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
 import { type OpenException, openExceptions } from '../reading/read-open.ts'
-import { inSnapshot, type Merchants, readMids, readSnapshot } from '../reading/snapshot.ts'
+import { IMPORT_AS_KNOWN, inSnapshot, type Merchants, readMids, readSnapshot } from '../reading/snapshot.ts'
 
 /** The reconciliation of one merchant. Exceptions for unknown orders come last, under an empty `mid`. */
 export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
@@ -175,7 +175,7 @@ const NEWEST_IMPORT = query<Import, { mid: string | undefined; known: Date }>(`
   with file as (
     select import_id, imported_at
       from settlement_imports
-     where imported_at <= :known and (undone_at is null or undone_at > :known) and sha256 is not null
+     where ${IMPORT_AS_KNOWN} and sha256 is not null
   )
   select import_id as import, imported_at as at
     from file
