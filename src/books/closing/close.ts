@@ -14,9 +14,7 @@ import { findOpen } from './open-discrepancies.ts'
  * Blocks closes until the end of the transaction. Must be the first lock of the transaction, because a close may wait
  * for a transaction that waits for one of the later locks.
  */
-export const blockCloses = (client: Queryable) => BLOCK_CLOSES(client, {})
-
-const BLOCK_CLOSES = query('lock table closed_months in row exclusive mode')
+export const blockCloses = (client: Queryable) => client.query('lock table closed_months in row exclusive mode')
 
 /**
  * Waits for imports of settlements and for transactions with `blockCloses`, and blocks both until the end of the
@@ -24,10 +22,8 @@ const BLOCK_CLOSES = query('lock table closed_months in row exclusive mode')
  */
 export async function lockForClose(client: Queryable): Promise<void> {
   await lockSettlements(client)
-  await BLOCK_CHANGES(client, {})
+  await client.query('lock table closed_months in share row exclusive mode')
 }
-
-const BLOCK_CHANGES = query('lock table closed_months in share row exclusive mode')
 
 type Item = { item: string; day: string; balance: Paise }
 

@@ -70,10 +70,7 @@ export function figuresOf(totals: Totals) {
 }
 
 /** Returns the months that were closed by the time `known`, newest first. */
-export const readClosedMonths = ({ client, known }: { client: Queryable; known: Date }): Promise<ClosedMonth[]> =>
-  CLOSED_MONTHS(client, { known })
-
-const CLOSED_MONTHS = query<ClosedMonth, { known: Date }>(`
+export const readClosedMonths = query<ClosedMonth, { known: Date }>(`
   select month, closed_at, closed_by, sha256, figures
     from closed_months
    where closed_at <= :known

@@ -13,7 +13,7 @@ type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
  */
 export async function changesOfClosedMonths(db: Database, now: Date): Promise<ChangedMonth[]> {
   const months: ChangedMonth[] = []
-  for (const { figures: _, ...closed } of await readClosedMonths({ client: db, known: now })) {
+  for (const { figures: _, ...closed } of await readClosedMonths(db, { known: now })) {
     const changed: ChangedMonth['changed'] = []
     for await (const book of reconcile(db, { ...daysOfMonth(closed.month), now })) {
       if (isEnd(book)) continue

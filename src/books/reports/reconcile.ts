@@ -1,4 +1,3 @@
-import type { PoolClient } from 'pg'
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
@@ -66,7 +65,7 @@ export async function* reconcile(
   yield* inSnapshot(db, requested.now, async function* (snapshot) {
     const { client } = snapshot
     const closed = await readClosedBase(snapshot, requested.from)
-    const month = closedMonthOf(requested, await readClosedMonths(snapshot))
+    const month = closedMonthOf(requested, await readClosedMonths(client, snapshot))
     let [all, errors] = [totalsFrom(0), 0]
     for (const mid of await readMids(client, requested)) {
       const book = await readOne(snapshot, mid, async () => {
@@ -83,7 +82,7 @@ export async function* reconcile(
       ...{ total: all, errors },
       balances: errors + all.differences + all.openExceptions === 0,
       changed: isAll && errors === 0 && month ? differingFigures(month, ALL, all) : [],
-      newestImport: await findNewestImport(client, { mid: requested.mid, known: snapshot.known }),
+      newestImport: (await NEWEST_IMPORT(client, { mid: requested.mid, known: snapshot.known }))[0] ?? null,
     }
   })
 }
@@ -166,11 +165,6 @@ export async function findDiscrepancy(
  * Returns the newest import of a settlement file that was not undone. With `mid`, returns the newest one that added or
  * changed a settlement of this merchant.
  */
-async function findNewestImport(client: PoolClient, requested: { mid: string | undefined; known: Date }) {
-  const [newest] = await NEWEST_IMPORT(client, requested)
-  return newest ?? null
-}
-
 const NEWEST_IMPORT = query<Import, { mid: string | undefined; known: Date }>(`
   with file as (
     select import_id, imported_at
