@@ -20,7 +20,7 @@ export type ClosedMonth = {
   month: string
   closedAt: Date
   closedBy: string
-  /** SHA-256 of the figures' JSON, in hex. */
+  /** SHA-256 of the text of `figures` as stored, in hex. */
   sha256: string
   figures: Readonly<Record<string, Figures>>
 }
@@ -76,7 +76,7 @@ export const readClosedMonths = query<ClosedMonth, { known: Date }>(`
    where closed_at <= :known
    order by month desc`)
 
-/** Returns the SHA-256 of the figures' JSON, in hex. */
+/** Returns the SHA-256 of the text under which the figures are stored, in hex. */
 export const sha256Of = (figures: ClosedMonth['figures']) =>
   createHash('sha256').update(JSON.stringify(figures)).digest('hex')
 
