@@ -5,9 +5,16 @@ import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy, discrepancyId } from '../ledger/discrepancies.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
 import { amountOf, aroundOf, type Rest, readRests } from '../reading/rests.ts'
-import { inSnapshot, type Merchants, readMids, type Snapshot } from '../reading/snapshot.ts'
+import {
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+  type Snapshot,
+} from '../reading/snapshot.ts'
 import { retainedSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
@@ -16,6 +23,7 @@ import {
   type AwaitedPayout,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
+import type { Credit } from '../statements/match.ts'
 import { type AccountOf, readLines } from '../statements/read-lines.ts'
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
@@ -203,7 +211,7 @@ type Transfer = AwaitedPayout & { key: string; references: string[]; recordedAt:
  * Returns the transfers to the bank account whose last line is dated on these days. `rests` are amounts that the
  * acquirer added or deducted in addition to settlement lines.
  */
-export async function transfersTo(
+async function transfersTo(
   snapshot: Snapshot,
   { mids, account }: AccountOf,
   days: Days,
@@ -278,4 +286,33 @@ export async function countArrivals(
   }
   const arrivals = [...counts.values()].filter(({ arrival, payouts }) => arrival !== 'not known' && payouts > 0)
   return { arrivals, errors }
+}
+
+/**
+ * A payout that a credit may match. `expected` is the payout's amount in paise. `others` lists references of other
+ * payouts that the credit names or is matched with.
+ */
+type MatchingPayout = { expected: Paise; others: string[] }
+
+/**
+ * Returns the payout that has this reference and is paid into the credit's bank account, or undefined if no payout
+ * within 31 days has this reference.
+ */
+export async function findPayout(
+  snapshot: Snapshot,
+  { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,
+  payout: string,
+): Promise<MatchingPayout | undefined> {
+  const days = aroundOf({ from: day, to: day })
+  const transfers = await transfersTo(snapshot, account, days, await readRests(snapshot, { days }))
+  const isMeant = (one: (typeof transfers)[number]) => one.references.includes(comparable(payout))
+  const meant = transfers.filter(isMeant)
+  if (meant.length === 0) return undefined
+  const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
+  return {
+    expected: meant.reduce((sum, { expected }) => addPaise(sum, expected), 0),
+    others: transfers
+      .filter((one) => !isMeant(one))
+      .flatMap((one) => one.references.find((reference) => named.includes(reference)) ?? []),
+  }
 }

@@ -9,11 +9,23 @@ import { addDays, boundsOf } from '../ledger/bank-days.ts'
 import type { DiscrepancyKind } from '../ledger/discrepancies.ts'
 import { payoutKey, payoutOf } from '../ledger/judge-payouts.ts'
 import { createList } from '../reading/book.ts'
-import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
+import {
+  type MerchantSnapshot,
+  readMerchant,
+  type WithMerchantOrderId,
+  withMerchantOrderIds,
+} from '../reading/merchant.ts'
 import { readForms } from '../reading/payout-forms.ts'
-import { AS_KNOWN, asOf, inSnapshot, type Merchants, readMids } from '../reading/snapshot.ts'
+import {
+  AS_KNOWN,
+  asOf,
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+} from '../reading/snapshot.ts'
 
 /** A part of the balance that a merchant's acquirers owe at the end of a day. `amount` is in paise. */
 export type OpenItem = {

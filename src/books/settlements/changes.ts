@@ -4,7 +4,8 @@ import { plannedQuery } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { intoVersions, useIndexes } from './imports.ts'
-import type { SettlementStatus } from './settlements.ts'
+
+type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
 /**
  * An import that changes stored settlements. `account` is the acquirer account of every row, null if unknown. `bases`
