@@ -64,13 +64,8 @@ async function sourcesOf(
 ): Promise<ReadonlyMap<string, PayoutName>> {
   const { client, mid, known, accounts, bankDays } = merchant
   const found = await SOURCES(client, {
-    ...{
-      mid,
-      known,
-      accounts,
-      acquirers: payouts.map(({ acquirer }) => acquirer),
-      days: payouts.map(({ day }) => day),
-    },
+    ...{ mid, known, accounts, acquirers: payouts.map(({ acquirer }) => acquirer) },
+    days: payouts.map(({ day }) => day),
     ends: payouts.map(({ day }) => startOfDay(addDays(bankDays.previousBankDay(day), 1))),
   })
   const isAlone = found.some(({ source }) => source === null)

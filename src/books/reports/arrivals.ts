@@ -94,23 +94,14 @@ const readResolved = query<{ differenceId: string; reason: string }, Days & { mi
    where mid = :mid and kind = 'short payout' and resolved_at <= :known and day between :from and :to`)
 
 /** Converts a payout that was received short into a discrepancy. */
-const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>, mid: string) => ({
-  ...{
-    mid,
-    day: payout.day,
-    kind: 'short payout' as const,
-    orderId: null,
-    utr: null,
-    settlementUtr: payout.bankReference,
-  },
-  ...(payout.account !== null && { account: payout.account }),
-  ...{
-    paid: null,
-    settled: null,
-    cause: 'the bank account received less than the payout',
-    exceptionId: null,
-    resolution: null,
-  },
+const shortPayout = (
+  { day, account, bankReference }: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>,
+  mid: string,
+) => ({
+  ...{ mid, day, kind: 'short payout' as const, orderId: null, utr: null, settlementUtr: bankReference },
+  ...(account !== null && { account }),
+  ...{ paid: null, settled: null, exceptionId: null, resolution: null },
+  cause: 'the bank account received less than the payout',
 })
 
 /**
@@ -222,12 +213,8 @@ async function transfersTo(
     for (const { utr, recordedAt, ...payout } of await payoutsOf(snapshot, mid, days, rests)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected, references, ...last } = transfers.get(key) ?? {
-        expected: 0,
-        references: [],
-        day: '',
-        recordedAt,
-      }
+      const nothing = { expected: 0, references: [], day: '', recordedAt }
+      const { expected, references, ...last } = transfers.get(key) ?? nothing
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
       transfers.set(key, {
         key,
