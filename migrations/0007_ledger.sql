@@ -108,6 +108,15 @@ create table ledger_names (
   constraint ledger_names_pkey primary key (mid, ledger)
 );
 
+-- The day in India of a moment, and the acquirer of an acquirer account such as `setu:acme`. Without settings of their own, so that
+-- PostgreSQL inlines them: a plan is that of the expression.
+create function ist_day(moment timestamptz) returns date language sql immutable parallel safe as $$
+  select (moment at time zone interval '330 minutes')::date
+$$;
+create function acquirer_of(account text) returns text language sql immutable parallel safe as $$
+  select split_part(account, ':', 1)
+$$;
+
 -- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is
 -- included on `day`, in India, and was valid from recorded_at until before replaced_at. A positive amount is owed to the merchant.
 -- The sum of an item's movements is its balance; the sum of all movements up to a day is carried forward from that day.
@@ -115,16 +124,16 @@ create table ledger_names (
 create view ledger as
 -- Citus takes the names of the columns from this first part.
 select p.mid, p.utr as item, 'payment' as kind, p.utr as name, p.order_id,
-       split_part(p.acquirer, ':', 1) as account,
+       acquirer_of(p.acquirer) as account,
        coalesce(p.paid_at, p.received_at) as at,
-       (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day, p.amount_paise,
+       ist_day(coalesce(p.paid_at, p.received_at)) as day, p.amount_paise,
        0::bigint as fee_paise, 0::bigint as tax_paise, true as names_payment, p.received_at as recorded_at,
        'infinity'::timestamptz as replaced_at
   from payments p
  where p.kind <> 'second'
  union all
 select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount_paise < 0 then 'deduction' else 'settlement' end, s.utr,
-       null, split_part(s.account, ':', 1), s.at, (s.at at time zone interval '330 minutes')::date,
+       null, acquirer_of(s.account), s.at, ist_day(s.at),
        -(s.amount_paise + coalesce(s.fee_paise, 0) + coalesce(s.tax_paise, 0)), coalesce(s.fee_paise, 0),
        coalesce(s.tax_paise, 0), s.payment_utr is not null, s.recorded_at, s.replaced_at
   from (select mid, utr, payment_utr, amount_paise, fee_paise, tax_paise, account, recorded_at, status, initiated_at as at,
@@ -142,8 +151,8 @@ select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount_paise < 
           from settlement_versions) s
  where s.status = 'SUCCESS'
  union all
-select r.mid, r.utr, 'refund', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1), r.ended_at,
-       (r.ended_at at time zone interval '330 minutes')::date, -r.amount_paise, 0, 0, true, r.ended_at, 'infinity'
+select r.mid, r.utr, 'refund', r.our_refund_id, r.order_id, acquirer_of(r.acquirer), r.ended_at,
+       ist_day(r.ended_at), -r.amount_paise, 0, 0, true, r.ended_at, 'infinity'
   from refunds r
   join payments p on p.mid = r.mid and p.utr = r.utr and p.kind <> 'second'
  where r.status = 'SUCCESS'

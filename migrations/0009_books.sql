@@ -9,25 +9,25 @@ drop view ledger;
 create view settlement_lines as
 -- Citus takes the names of the columns from this first part. A condition on `at` reaches an index in each part.
 select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not null as names_payment, status,
-       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)) as is_deduction, event, split_part(account, ':', 1) collate "C" as acquirer, account,
+       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)) as is_deduction, event, acquirer_of(account) collate "C" as acquirer, account,
        coalesce(paid_account, account, 'unknown') as clearing_account, bank_reference_number as reference, import_id, initiated_at as at,
-       (initiated_at at time zone interval '330 minutes')::date as day, initiated_at, amount_paise as net_paise,
+       ist_day(initiated_at) as day, initiated_at, amount_paise as net_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0) as gross_paise, fee_paise, tax_paise, recorded_at,
        'infinity'::timestamptz as replaced_at, null::integer as replaced_by_import_id, false as undone
   from settlements
  where value_date is null
  union all
 select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), event,
-       split_part(account, ':', 1) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
+       acquirer_of(account) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
        value_date::timestamp at time zone interval '330 minutes', value_date, initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, 'infinity', null, false
   from settlements
  where value_date is not null
  union all
 select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), event,
-       split_part(account, ':', 1) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
+       acquirer_of(account) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
        coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at),
-       coalesce(value_date, (initiated_at at time zone interval '330 minutes')::date), initiated_at, amount_paise,
+       coalesce(value_date, ist_day(initiated_at)), initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, replaced_at,
        replaced_by_import_id, undone
   from settlement_versions;
@@ -59,8 +59,8 @@ select mid, item, min(order_id) as order_id, min(recorded_at) as recorded_at
 -- payout, and `account` in the ledger of an acquirer account.
 create view ledger as
 select p.mid, p.utr as item, case p.kind when 'second' then 'second' else 'payment' end as kind, p.utr as name, p.order_id,
-       split_part(p.acquirer, ':', 1) collate "C" as acquirer, p.acquirer as account, coalesce(p.paid_at, p.received_at) as at,
-       (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day, p.amount_paise,
+       acquirer_of(p.acquirer) collate "C" as acquirer, p.acquirer as account, coalesce(p.paid_at, p.received_at) as at,
+       ist_day(coalesce(p.paid_at, p.received_at)) as day, p.amount_paise,
        p.received_at as recorded_at, 'infinity'::timestamptz as replaced_at, null::integer as import_id,
        null::integer as replaced_by_import_id
   from payments p
@@ -70,13 +70,13 @@ select mid, item, case when is_deduction then 'deduction' else 'settlement' end,
   from settlement_lines
  where status = 'SUCCESS'
  union all
-select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1) collate "C", acquirer, ended_at,
-       (ended_at at time zone interval '330 minutes')::date, -amount_paise, ended_at, 'infinity', null, null
+select mid, utr, 'refund', our_refund_id, order_id, acquirer_of(acquirer) collate "C", acquirer, ended_at,
+       ist_day(ended_at), -amount_paise, ended_at, 'infinity', null, null
   from refunds
  where status = 'SUCCESS'
  union all
-select t.mid, r.utr, 'refund returned', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1) collate "C", r.acquirer, t.returned_at,
-       (t.returned_at at time zone interval '330 minutes')::date, r.amount_paise, t.returned_at, 'infinity', null, null
+select t.mid, r.utr, 'refund returned', r.our_refund_id, r.order_id, acquirer_of(r.acquirer) collate "C", r.acquirer, t.returned_at,
+       ist_day(t.returned_at), r.amount_paise, t.returned_at, 'infinity', null, null
   from refund_returns t
   join refunds r on r.mid = t.mid and r.our_refund_id = t.our_refund_id
  union all
@@ -97,7 +97,7 @@ create view lost_disputes as
 select l.mid, l.name, l.order_id, l.account, s.is_second, greatest(l.at, s.at) as at, greatest(l.day, s.day) as day, l.amount_paise,
        greatest(l.recorded_at, s.recorded_at) as recorded_at, l.replaced_at
   from ledger l
-  join (select distinct on (mid, item) mid, item, is_second, recorded_at, at, (at at time zone interval '330 minutes')::date as day
+  join (select distinct on (mid, item) mid, item, is_second, recorded_at, at, ist_day(at) as day
           from (select d.mid, i.item, p.kind = 'second' as is_second, t.recorded_at, t.stated_at,
                        case when t.stated_at between '2000-01-01' and t.recorded_at then t.stated_at else t.recorded_at end as at
                   from disputes d
@@ -114,7 +114,7 @@ select l.mid, l.name, l.order_id, l.account, s.is_second, greatest(l.at, s.at) a
 -- settlement, because the payment itself is a movement.
 create view money_exceptions as
 select e.mid, e.exception_id, e.kind, nullif(e.order_id, '') as order_id, upper(e.utr) collate "C" as utr, e.amount_paise,
-       (coalesce(e.paid_at, e.received_at) at time zone interval '330 minutes')::date as day, e.received_at,
+       ist_day(coalesce(e.paid_at, e.received_at)) as day, e.received_at,
        case when r.order_id is null then r.reason end as resolution, r.resolved_at
   from payment_exceptions e
   left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id

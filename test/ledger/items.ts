@@ -1,5 +1,5 @@
 import { createBankDays } from '../../src/books/ledger/bank-days.ts'
-import { type Item, type ItemRow, type Judging, judgeItem } from '../../src/books/ledger/judge-item.ts'
+import { type Item, type ItemRow, judgeItem } from '../../src/books/ledger/judge-item.ts'
 import { matchDeductions, type SuccessfulRefund } from '../../src/books/ledger/match-deductions.ts'
 
 const bankDays = createBankDays(new Set())
@@ -58,7 +58,7 @@ export function judge(
   const settled = whole.rows.find(({ isDeduction }) => !isDeduction)?.gross ?? null
   const refunds = whole.refunds.map((one) => ({ ...one, settled }))
   const matched = matchDeductions(refunds, deductions, bankDays)
-  const judging: Judging = {
+  const judging: Parameters<typeof judgeItem>[1] = {
     ...matched,
     ...bankDays,
     isJudged: () => isJudged,

@@ -1,12 +1,14 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { bandsOf, type Rate, type RatedPayment, rateOf } from '../../src/books/ledger/rate-of.ts'
+import { bandsOf, type Rate, rateOf } from '../../src/books/ledger/rate-of.ts'
 import { INSTRUMENTS } from '../../src/gateway/payments/instrument.ts'
 
 const rate = (percent: string | null, more: Partial<Rate> = {}): Rate => ({
   ...{ acquirer: 'setu', instrument: null, above: 0, since: '2026-04-01' },
   ...{ percent, flat: percent === null ? null : 0, tax: percent === null ? null : '18', ...more },
 })
+type RatedPayment = Parameters<typeof rateOf>[0]
+
 const payment = (more: Partial<RatedPayment> = {}): RatedPayment => ({
   ...{ account: 'setu', instrument: 'bank account', amount: 500_00, day: '2026-10-05', ...more },
 })

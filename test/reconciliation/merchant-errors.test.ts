@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { readOne } from '../../src/books/reading/merchant-errors.ts'
-import { readSnapshot } from '../../src/books/reading/snapshot.ts'
+import { readOne, readSnapshot } from '../../src/books/reading/snapshot.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { query } from '../../src/platform/db/query.ts'
 import { createTestConsole, newOperatorKey } from '../support/console.ts'

@@ -2,7 +2,7 @@ import { createBankDays, type Days } from '../../src/books/ledger/bank-days.ts'
 import { type Discrepancy, resolverOf } from '../../src/books/ledger/discrepancies.ts'
 import type { Facts, MoneyException } from '../../src/books/ledger/facts.ts'
 import { judge, payoutFacts, sumsAt } from '../../src/books/ledger/judge.ts'
-import { type Item, type ItemRow, SETTLED_BEFORE_MS } from '../../src/books/ledger/judge-item.ts'
+import type { Item, ItemRow } from '../../src/books/ledger/judge-item.ts'
 import {
   daysOfPayouts,
   type JudgedPayout,
@@ -18,6 +18,7 @@ import {
   type SuccessfulRefund,
 } from '../../src/books/ledger/match-deductions.ts'
 import { addResolved, type Sums } from '../../src/books/ledger/sums.ts'
+import { DAY_MS } from '../../src/platform/time.ts'
 import { istMoment } from './rows.ts'
 
 /*
@@ -139,7 +140,7 @@ export function knownAt(story: Story, today: string) {
   const named = new Set([...payments, ...explaining.filter((one) => !isFailure(one))].map(({ utr }) => utr))
   const namesNothing = ({ namesPayment, item }: (typeof lines)[number]) => !namesPayment && !named.has(item)
   const settledBy = ({ utr, at }: Payment) =>
-    linesOf.get(utr)?.find((line) => isPaidOut(line) && line.at.getTime() >= at.getTime() - SETTLED_BEFORE_MS)
+    linesOf.get(utr)?.find((line) => isPaidOut(line) && line.at.getTime() >= at.getTime() - DAY_MS)
   const paidBy = new Map(payments.map((payment) => [payment.utr, payment]))
   const refunds = story.refunds.filter(isKnown).map((refund): SuccessfulRefund => {
     const payment = paidBy.get(refund.utr) as Payment

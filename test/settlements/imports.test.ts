@@ -335,7 +335,7 @@ describe('undoing an import', () => {
   it('settlements undo succeeds once among concurrent calls, and reports to the other calls when and by whom the import was undone', async () => {
     await load(file(line('U1')))
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
-    const { undoneBy } = (await listImports(db))[0] ?? {}
+    const { undoneBy } = (await listImports(db, {}))[0] ?? {}
     expect(results.filter((result) => 'removed' in result)).toEqual([{ removed: 1, restored: 0 }])
     const errors = results.filter((result) => 'rejected' in result)
     expect(errors).toEqual(Array(3).fill({ rejected: 'undone', at: LATER, by: undoneBy }))

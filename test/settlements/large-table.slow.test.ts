@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { SETTLEMENTS } from '../../src/books/settlements/settlements.ts'
+import { SETTLEMENTS } from '../../src/books/settlements/fetch-settlement-list.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createLists } from '../../src/platform/lists/lists.ts'
 import { createTestDatabase } from '../support/database.ts'

@@ -2,10 +2,9 @@ import type { MonthChange } from '../../src/books/closing/closed-months.ts'
 import type { Discrepancy } from '../../src/books/ledger/discrepancies.ts'
 import type { FileForm } from '../../src/books/ledger/judge.ts'
 import type { Balance, Sums, Totals } from '../../src/books/ledger/sums.ts'
-import { isMerchantError, type MerchantError, merchantErrorText } from '../../src/books/reading/merchant-errors.ts'
-import type { WithMerchantOrderId } from '../../src/books/reading/merchant-order-ids.ts'
-import type { OpenException } from '../../src/books/reading/read-open.ts'
-import { type End, isEnd, type Requested, reconcile } from '../../src/books/reports/reconcile.ts'
+import type { WithMerchantOrderId } from '../../src/books/reading/merchant.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../src/books/reading/snapshot.ts'
+import { type End, isEnd, type OpenException, type Requested, reconcile } from '../../src/books/reports/reconcile.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 
 /** A part of a reconciliation report, with its merchant. */

@@ -9,6 +9,7 @@ import { type PayoutName, payoutOf } from '../ledger/judge-payouts.ts'
 import { readEntries } from '../reading/book.ts'
 import { itemsOf, type MerchantSnapshot } from '../reading/merchant.ts'
 import { readForms } from '../reading/payout-forms.ts'
+import { AS_KNOWN } from '../reading/snapshot.ts'
 import type { ClosedBase } from './closed-items.ts'
 
 /**
@@ -76,7 +77,7 @@ const ACCOUNTS = plannedQuery<
 >(`
   select item, (array_agg(account order by kind not in ('payment', 'second'), at, account collate "C"))[1] as account
     from ledger
-   where mid = :mid and item = any (:utrs) and kind <> 'resolution' and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and item = any (:utrs) and kind <> 'resolution' and ${AS_KNOWN}
    group by item`)
 
 /** Returns the payouts of payments that failed after their success and were refunded, whose forms place the refunds. */
@@ -99,5 +100,5 @@ const SUMS = query<{ account: string; sum: Paise }, { mid: string; known: Date; 
   select account, sum(amount_paise)::bigint as sum
     from ledger
    where mid = :mid and at >= coalesce(:begin::timestamptz, '-infinity') and at < :end
-     and (recorded_at <= :known) is true and replaced_at > :known
+     and ${AS_KNOWN}
    group by account`)

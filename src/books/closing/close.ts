@@ -3,8 +3,7 @@ import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { readMerchant } from '../reading/merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { readMids, readSnapshot } from '../reading/snapshot.ts'
+import { isMerchantError, type MerchantError, readMids, readOne, readSnapshot } from '../reading/snapshot.ts'
 import { lockSettlements } from '../settlements/imports.ts'
 import { type Balances, balancesBefore } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
@@ -14,9 +13,7 @@ import { findOpen } from './open-discrepancies.ts'
  * Blocks closes until the end of the transaction. Must be the first lock of the transaction, because a close may wait
  * for a transaction that waits for one of the later locks.
  */
-export const blockCloses = (client: Queryable) => BLOCK_CLOSES(client, {})
-
-const BLOCK_CLOSES = query('lock table closed_months in row exclusive mode')
+export const blockCloses = (client: Queryable) => client.query('lock table closed_months in row exclusive mode')
 
 /**
  * Waits for imports of settlements and for transactions with `blockCloses`, and blocks both until the end of the
@@ -24,10 +21,8 @@ const BLOCK_CLOSES = query('lock table closed_months in row exclusive mode')
  */
 export async function lockForClose(client: Queryable): Promise<void> {
   await lockSettlements(client)
-  await BLOCK_CHANGES(client, {})
+  await client.query('lock table closed_months in share row exclusive mode')
 }
-
-const BLOCK_CHANGES = query('lock table closed_months in share row exclusive mode')
 
 type Item = { item: string; day: string; balance: Paise }
 

@@ -2,9 +2,9 @@ import { plannedQuery, query } from '../../platform/db/query.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from '../reading/merchant.ts'
-import type { Snapshot } from '../reading/snapshot.ts'
-import { daysOfMonth } from './closed-months.ts'
+import { lineOfAccount, type MerchantSnapshot, NAMED_SINCE, namedSinceOf } from '../reading/merchant.ts'
+import { AS_KNOWN, asOf, type Snapshot } from '../reading/snapshot.ts'
+import { daysOfMonth, IS_CHANGED, IS_TOUCHED } from './closed-months.ts'
 
 /**
  * A closed month with its open items. A report continues from these items instead of reading all earlier movements.
@@ -42,9 +42,7 @@ const SUMS = query<AccountSum & { mid: string }, ClosedAt & { known: Date; end: 
            union all
           select mid, account, case when recorded_at <= :closedAt then -amount_paise else amount_paise end
             from ledger
-           where at < :end
-             and (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
-                  or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)) each
+           where at < :end and ${IS_CHANGED}) each
    group by mid, account`)
 
 /**
@@ -149,15 +147,13 @@ const CHANGED_DAYS = query<
   with touched as materialized (
     select item
       from ledger
-     where mid = :mid and at < :end
-       and (recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)
+     where mid = :mid and at < :end and ${IS_TOUCHED}
      union all
     select p.utr
       from settlement_lines line
       join payments p on p.mid = :mid and p.utr = line.item
      where line.mid = :mid and line.at >= :end and coalesce(p.paid_at, p.received_at) < :end
-       and (line.recorded_at > :closedAt and line.recorded_at <= :known
-            or line.replaced_at > :closedAt and line.replaced_at <= :known)
+       and ${IS_TOUCHED}
      union all
     select utr
       from money_exceptions
@@ -184,7 +180,6 @@ const CHANGED_DAYS = query<
 
 type Following = { day: string; next: string | null; isFirst: boolean }
 
-const AT_CLOSE = '(line.recorded_at <= :closedAt) is true and line.replaced_at > :closedAt'
 const OF_PAYOUT = 'line.at >= payout.beginning and line.at < payout.ending'
 
 /**
@@ -202,6 +197,6 @@ const FOLLOWING = plannedQuery<
   select source.day, next.day as next, earlier.day is null as is_first
     from unnest(:begins::timestamptz[], :ends::timestamptz[]) as payout (beginning, ending)
    cross join unnest(:accounts::text[]) as named (account)
-   cross join lateral (${lineOfAccount('named.account', `(${AS_KNOWN} or ${AT_CLOSE}) and ${OF_PAYOUT}`)}) source
+   cross join lateral (${lineOfAccount('named.account', `(${AS_KNOWN} or ${asOf(':closedAt')}) and ${OF_PAYOUT}`)}) source
     left join lateral (${lineOfAccount('named.account', `${AS_KNOWN} and line.at >= payout.ending`)}) next on true
     left join lateral (${lineOfAccount('named.account', `${AS_KNOWN} and line.at < payout.beginning`, 'desc')}) earlier on true`)

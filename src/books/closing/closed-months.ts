@@ -20,7 +20,7 @@ export type ClosedMonth = {
   month: string
   closedAt: Date
   closedBy: string
-  /** SHA-256 of the figures' JSON, in hex. */
+  /** SHA-256 of the text of `figures` as stored, in hex. */
   sha256: string
   figures: Readonly<Record<string, Figures>>
 }
@@ -70,16 +70,13 @@ export function figuresOf(totals: Totals) {
 }
 
 /** Returns the months that were closed by the time `known`, newest first. */
-export const readClosedMonths = ({ client, known }: { client: Queryable; known: Date }): Promise<ClosedMonth[]> =>
-  CLOSED_MONTHS(client, { known })
-
-const CLOSED_MONTHS = query<ClosedMonth, { known: Date }>(`
+export const readClosedMonths = query<ClosedMonth, { known: Date }>(`
   select month, closed_at, closed_by, sha256, figures
     from closed_months
    where closed_at <= :known
    order by month desc`)
 
-/** Returns the SHA-256 of the figures' JSON, in hex. */
+/** Returns the SHA-256 of the text under which the figures are stored, in hex. */
 export const sha256Of = (figures: ClosedMonth['figures']) =>
   createHash('sha256').update(JSON.stringify(figures)).digest('hex')
 
@@ -194,8 +191,12 @@ const CHANGE = `
   day, kind, name as reference, order_id, amount_paise,
   case when replaced_at <= :known then replaced_by_import_id else import_id end as import_id`
 
-/** SQL condition that a movement was recorded or replaced after the month was closed. */
-const IS_CHANGED = `
+/** SQL condition that a line or movement was recorded or replaced after the month was closed. */
+export const IS_TOUCHED =
+  '(recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)'
+
+/** SQL condition that a movement is valid now or was valid when the month was closed, but not both. */
+export const IS_CHANGED = `
   (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
    or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)`
 

@@ -2,10 +2,20 @@ import type { Database } from '../../platform/db/pool.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { createList, judgeDays, type Unlisted } from '../reading/book.ts'
-import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
-import { inSnapshot, type Merchants, readMids } from '../reading/snapshot.ts'
+import {
+  type MerchantSnapshot,
+  readMerchant,
+  type WithMerchantOrderId,
+  withMerchantOrderIds,
+} from '../reading/merchant.ts'
+import {
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+} from '../reading/snapshot.ts'
 import { type ClosedBase, daysSince, firstDayOf, readClosedBase } from './closed-items.ts'
 
 /** Open discrepancies of one merchant, oldest first. */

@@ -42,16 +42,8 @@ export function compareSums(
     const earlier = disputes.filter((one) => one.day <= day && one.day >= addDays(day, -DISPUTE_DAYS))
     const likely = formatLikely(ofDays, refunds, settled - paid) || formatDispute(earlier, settled - paid)
     const cause = `${causeOf(payout, bankDays)}${likely}`
-    return {
-      ...none,
-      settlementUtr: null,
-      ...(acquirer !== null && { account: acquirer }),
-      day,
-      kind: 'payout total',
-      paid,
-      settled,
-      cause,
-    }
+    const found = { ...none, settlementUtr: null, day, kind: 'payout total' as const, paid, settled, cause }
+    return acquirer === null ? found : { ...found, account: acquirer }
   })
   const returned = reversals.filter(isRequested).map(({ day, utr, gross }): Finding => {
     const cause = 'the settlement changed from SUCCESS to FAILED'

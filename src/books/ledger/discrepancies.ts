@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
-import { groupBy } from './match-deductions.ts'
+import { groupBy, sumOf } from './match-deductions.ts'
 
 /**
  * Maps each kind of discrepancy to the name under which the database stores the kind. Stored names never change,
@@ -134,7 +134,7 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
 function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discrepancy {
   const last = entries.at(-1)
   if (last === undefined) return discrepancy
-  const resolved = entries.reduce((sum, { amount }) => addPaise(sum, amount), 0)
+  const resolved = sumOf(entries)
   const known = { ...discrepancy, owed: discrepancy.owed + resolved, entries: entries.length }
   if (known.owed === 0) return { ...known, resolution: last.reason }
   if (resolved === 0) return known

@@ -1,11 +1,12 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
+import { DAY_MS } from '../../platform/time.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
 import { type PayoutForm, placeOf, placeOfReturn } from './judge-payouts.ts'
 import { groupBy, type MatchedDeductions, type SuccessfulRefund, sumOf } from './match-deductions.ts'
 
 /** A settlement may be dated up to one day before its payment, because some settlement files state only the date. */
-export const SETTLED_BEFORE_MS = 24 * 60 * 60_000
+const SETTLED_BEFORE_MS = DAY_MS
 
 /** A settlement line with the item's UTR. Amounts are in paise; `gross` includes fee and tax. */
 export type ItemRow = {
@@ -61,7 +62,7 @@ export type Item = {
  * The rules that depend on other items: which refunds each line deducts, which days are judged, and which payouts list
  * every payment.
  */
-export type Judging = MatchedDeductions &
+type Judging = MatchedDeductions &
   Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
     /**
      * Returns whether a day is judged. A day is judged only after the bank day on which the day's payments are paid

@@ -55,10 +55,11 @@ export type JudgedPayout = PayoutName & {
   /** Sum of the payments in this payout that no settlement line names. */
   paid: Paise
   /**
-   * The refunds that this payout deducts without a settlement line of their own, the returned refunds that this payout
-   * pays out again, with a negative amount, and the sum of both.
+   * The refunds that this payout deducts without a settlement line of their own. A returned refund that it pays out
+   * again has a negative amount.
    */
   refunds: readonly UndeductedRefund[]
+  /** Sum of `refunds`. */
   refunded: Paise
   /** Sum of the settlement lines that name no payment and no exception. */
   unnamed: Paise

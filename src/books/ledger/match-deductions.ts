@@ -134,8 +134,8 @@ function nettedOf(refunds: readonly SuccessfulRefund[]): readonly SuccessfulRefu
   return oldest ?? (ofAmount.length === 1 ? ofAmount : [])
 }
 
-export const sumOf = (refunds: readonly SuccessfulRefund[] = []) =>
-  refunds.reduce((sum, { amount }) => addPaise(sum, amount), 0)
+export const sumOf = (all: readonly { amount: Paise }[] = []): Paise =>
+  all.reduce((sum, { amount }) => addPaise(sum, amount), 0)
 
 export function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()

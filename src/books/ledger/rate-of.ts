@@ -19,7 +19,7 @@ type RateName = {
 export type Rate = RateName & { since: string; percent: string | null; flat: Paise | null; tax: string | null }
 
 /** The facts of a payment that decide its rate. `day` is its IST day. */
-export type RatedPayment = { account: string; instrument: Instrument | null; amount: Paise; day: string }
+type RatedPayment = { account: string; instrument: Instrument | null; amount: Paise; day: string }
 
 export const hasSameName = (a: RateName, b: RateName) =>
   a.acquirer === b.acquirer && a.instrument === b.instrument && a.above === b.above

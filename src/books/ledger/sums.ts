@@ -1,7 +1,6 @@
 import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 
-/** Counts and amounts of one or more days. Amounts are in paise. */
-export const COUNTS = [
+const COUNTS = [
   'paidCount',
   'settledCount',
   /** Number of open discrepancies. */
@@ -33,6 +32,7 @@ const AMOUNTS = [
   'awaited',
 ] as const
 
+/** Counts and amounts of one or more days. Amounts are in paise. */
 export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], Paise>
 
 /**

@@ -5,6 +5,7 @@ import { payoutFacts } from '../ledger/judge.ts'
 import { daysOfPayouts, type SettledOn, undecidedPayouts } from '../ledger/judge-payouts.ts'
 import { IS_DISPUTED, type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 import { readForms } from './payout-forms.ts'
+import { AS_KNOWN } from './snapshot.ts'
 
 /**
  * Items of one day and acquirer that may have discrepancies, because the items may differ from a payment settled once
@@ -82,23 +83,23 @@ const GROUPS = query<Group, Window & Days>(`
            min(day) filter (where day between :from::date and :to::date) as moved_day
       from ledger
      where mid = :mid and at >= :begin::timestamptz - interval '1 day' and at < :end and (at >= :begin or kind = 'settlement')
-       and kind <> 'resolution' and (recorded_at <= :known) is true and replaced_at > :known
+       and kind <> 'resolution' and ${AS_KNOWN}
      group by item
   ), item as (
     select item, acquirer, paid_day, paid, is_duplicate, moved_day, paid_day is not null and line_at is null as is_unlined,
            paid_day is not null and movements = 1 as is_waiting,
            (paid_day is null or movements > 1)
            and (movements = 2 and balance = 0 and line_at >= paid_at - interval '1 day') is not true as is_uneven,
-           (case when line_at >= paid_at - interval '1 day' then line_at
-                 when line_at < paid_at - interval '1 day' then
-                   -- A first line that is too early cannot settle the payment, but the next line may settle the
-                   -- payment.
-                   (select min(at)
-                      from settlement_lines line
-                     where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
-                       and line.at >= moved.paid_at - interval '1 day'
-                       and (recorded_at <= :known) is true and replaced_at > :known)
-            end at time zone interval '330 minutes')::date as settled_day
+           ist_day(case when line_at >= paid_at - interval '1 day' then line_at
+                        when line_at < paid_at - interval '1 day' then
+                          -- A first line that is too early cannot settle the payment, but the next line may settle the
+                          -- payment.
+                          (select min(at)
+                             from settlement_lines line
+                            where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
+                              and line.at >= moved.paid_at - interval '1 day'
+                              and ${AS_KNOWN})
+                   end) as settled_day
       from moved
   )
   select acquirer, paid_day as day, settled_day, case when is_uneven or is_waiting then moved_day end as moved_day, is_unlined,
@@ -118,10 +119,10 @@ const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, '
       join settlement_lines line on line.mid = :mid and line.item = u.utr collate "C"
       join payments p on p.mid = :mid and p.utr = line.item
      where line.at >= :end and line.status = 'SUCCESS' and not is_deduction
-       and (recorded_at <= :known) is true and replaced_at > :known
+       and ${AS_KNOWN}
      group by p.mid, p.utr
   )
-  select split_part(acquirer, ':', 1) as acquirer, (at at time zone interval '330 minutes')::date as day, settled_day,
+  select acquirer_of(acquirer) as acquirer, ist_day(at) as day, settled_day,
          kind = 'second' as is_duplicate, count(*) as count, sum(amount_paise)::bigint as paid, string_agg(utr, ' ') as items
     from late
    group by 1, 2, 3, 4`)
@@ -137,14 +138,14 @@ const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
                  not is_deduction and ${NAMES_NOTHING} as is_unnamed, ${IS_DISPUTED} as is_disputed
             from settlement_lines line
            where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
-             and (recorded_at <= :known) is true and replaced_at > :known) each
+             and ${AS_KNOWN}) each
    group by acquirer, day`)
 
 const REVERSED = query<ReversedLine, Window & { explained: readonly string[] }>(`
   select acquirer, day, utr, gross_paise as gross
     from settlement_lines line
    where mid = :mid and status = 'FAILED' and at >= :begin and at < :end
-     and (recorded_at <= :known) is true and replaced_at > :known
+     and ${AS_KNOWN}
      and exists (select from settlement_versions v
                   where v.mid = :mid and v.utr = line.utr and v.status = 'SUCCESS' and not v.undone and v.replaced_at <= :known)
      and ${NAMES_NOTHING}

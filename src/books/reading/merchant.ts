@@ -5,7 +5,7 @@ import type { DisputedAmount, FailedPayment, MerchantFacts, MoneyException } fro
 import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
 import type { NamedSince } from '../ledger/judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
-import type { Snapshot, UnknownOrder } from './snapshot.ts'
+import { AS_KNOWN, type Snapshot, type UnknownOrder } from './snapshot.ts'
 
 /** Facts about one merchant in a snapshot that are the same for every period. */
 export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
@@ -94,8 +94,8 @@ type Payment = NonNullable<Item['payment']> & { utr: string; isDuplicate: boolea
 
 /** Reads the table, because the view `ledger` takes 1.5 times as long. */
 const PAYMENTS = plannedQuery<Payment, Known & { utrs: readonly string[] }>(`
-  select utr, order_id, (coalesce(paid_at, received_at) at time zone interval '330 minutes')::date as day,
-         coalesce(paid_at, received_at) as at, split_part(acquirer, ':', 1) as acquirer, amount_paise as amount,
+  select utr, order_id, ist_day(coalesce(paid_at, received_at)) as day,
+         coalesce(paid_at, received_at) as at, acquirer_of(acquirer) as acquirer, amount_paise as amount,
          kind = 'second' as is_duplicate, case when bank_reference_at <= :known then bank_reference end as reference
     from payments
    where mid = :mid and utr = any (:utrs) and received_at <= :known`)
@@ -112,7 +112,7 @@ const LINES = plannedQuery<ItemRow & { item: string }, Known & { utrs: readonly 
             where v.mid = :mid and v.utr = line.utr and v.status = 'SUCCESS' and not v.undone and v.replaced_at <= :known
          ) as was_paid_out
     from settlement_lines line
-   where mid = :mid and item = any (:utrs) and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and item = any (:utrs) and ${AS_KNOWN}
    order by at, utr`)
 
 /**
@@ -150,7 +150,7 @@ const LEARNED = plannedQuery<{ utr: string; reference: string }, Known & { refer
 const ITEMS = plannedQuery<{ item: string }, Known & { items: readonly string[] }>(`
   select distinct item
     from settlement_lines
-   where mid = :mid and item = any (:items) and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and item = any (:items) and ${AS_KNOWN}
    order by item`)
 
 const EXCEPTIONS = query<MoneyException, Known>(`
@@ -161,19 +161,19 @@ const EXCEPTIONS = query<MoneyException, Known>(`
    order by resolved_at is not null and resolved_at <= :known, received_at, exception_id`)
 
 const FAILED = query<FailedPayment, Known & { utrs: string[] }>(`
-  select p.utr, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day,
-         split_part(p.acquirer, ':', 1) as acquirer, p.amount_paise as amount
+  select p.utr, ist_day(coalesce(p.paid_at, p.received_at)) as day,
+         acquirer_of(p.acquirer) as acquirer, p.amount_paise as amount
     from payment_intents i
     join payments p on p.mid = :mid and p.utr = i.utr and p.order_id = i.order_id
    where i.mid = :mid and p.utr = any (:utrs) and p.received_at <= :known
      and (select min(at) from settlement_lines line
            where line.mid = :mid and line.item = p.utr and status = 'SUCCESS' and not is_deduction
              and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
-             and (recorded_at <= :known) is true and replaced_at > :known) is null`)
+             and ${AS_KNOWN}) is null`)
 
 /** Disputes with their state as known. */
 const DISPUTES = query<DisputedAmount, Known>(`
-  select dispute_id, (opened_at at time zone interval '330 minutes')::date as day, coalesce(d.amount_paise, p.amount_paise) as amount,
+  select dispute_id, ist_day(opened_at) as day, coalesce(d.amount_paise, p.amount_paise) as amount,
          coalesce((select status
                      from dispute_states t
                     where t.mid = :mid and t.acquirer = d.acquirer and t.dispute_id = d.dispute_id and t.recorded_at <= :known
@@ -214,10 +214,10 @@ export const NAMED_SINCE = query<NamedAccount, Known>(`
   select named.account, first.day
     from named
    cross join lateral (
-     select (at at time zone interval '330 minutes')::date as day
+     select ist_day(at) as day
        from account_lines line
       where mid = :mid and line.account = named.account and status = 'SUCCESS'
-        and (recorded_at <= :known) is true and replaced_at > :known
+        and ${AS_KNOWN}
       order by at
       limit 1) first`)
 
@@ -229,9 +229,6 @@ export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::te
   and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)
   and not exists (select from money_exceptions e
                    where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
-
-/** SQL condition that the line `line` was valid at the time of the snapshot. */
-export const AS_KNOWN = '(line.recorded_at <= :known) is true and line.replaced_at > :known'
 
 const OF_PAYOUTS = `line.mid = :mid and line.status = 'SUCCESS' and not line.is_deduction`
 
@@ -245,7 +242,7 @@ export const PAID_OUT = `${OF_PAYOUTS} and ${AS_KNOWN}`
  */
 export const lineOfAccount = (account: string, condition: string, order: 'asc' | 'desc' = 'asc') => {
   const select = (ofAccount: string) => `(
-       select line.at, (line.at at time zone interval '330 minutes')::date as day
+       select line.at, ist_day(line.at) as day
          from account_lines line
         where ${OF_PAYOUTS} and ${ofAccount} and ${condition}
         order by line.account ${order}, line.at ${order}
@@ -258,14 +255,14 @@ const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`
   select utr, item, day, gross_paise as gross, array[upper(utr), upper(reference)] as "references",
          not ${NAMES_NOTHING} as is_named
     from settlement_lines line
-   where mid = :mid and status = 'SUCCESS' and net_paise < 0 and coalesce(event = 'refund', true) and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and status = 'SUCCESS' and net_paise < 0 and coalesce(event = 'refund', true) and ${AS_KNOWN}
    order by at, utr`)
 
 const REFUNDS = query<SuccessfulRefund, Known>(`
-  select r.our_refund_id as refund_id, r.order_id, p.utr, split_part(p.acquirer, ':', 1) as acquirer,
-         r.amount_paise as amount, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as paid_on,
-         (r.ended_at at time zone interval '330 minutes')::date as day, upper(r.reference) as reference, p.amount_paise as paid,
-         (t.returned_at at time zone interval '330 minutes')::date as returned_on, settled.gross_paise as settled
+  select r.our_refund_id as refund_id, r.order_id, p.utr, acquirer_of(p.acquirer) as acquirer,
+         r.amount_paise as amount, ist_day(coalesce(p.paid_at, p.received_at)) as paid_on,
+         ist_day(r.ended_at) as day, upper(r.reference) as reference, p.amount_paise as paid,
+         ist_day(t.returned_at) as returned_on, settled.gross_paise as settled
     from refunds r
     left join refund_returns t on t.mid = :mid and t.our_refund_id = r.our_refund_id and t.returned_at <= :known
     join payments p on p.mid = :mid and p.utr = r.utr and p.order_id = r.order_id
@@ -274,8 +271,27 @@ const REFUNDS = query<SuccessfulRefund, Known>(`
         from settlement_lines line
        where mid = :mid and item = p.utr and status = 'SUCCESS' and not is_deduction
          and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
-         and (recorded_at <= :known) is true and replaced_at > :known
+         and ${AS_KNOWN}
        order by at, utr
        limit 1) settled on true
    where r.mid = :mid and r.status = 'SUCCESS' and r.ended_at <= :known
    order by r.ended_at, r.our_refund_id`)
+
+/** A row with the merchant's own `order_id`, which is null if no order is known. */
+export type WithMerchantOrderId<T> = T & { merchantOrderId: string | null }
+
+/** Adds the merchant's own `order_id` to each row. */
+export async function withMerchantOrderIds<T extends { orderId: string | null }>(
+  { client, mid }: Pick<MerchantSnapshot, 'client' | 'mid'>,
+  all: readonly T[],
+): Promise<WithMerchantOrderId<T>[]> {
+  const orderIds = [...new Set(all.flatMap(({ orderId }) => (orderId === null ? [] : [orderId])))]
+  const rows = orderIds.length === 0 ? [] : await MERCHANT_ORDER_IDS(client, { mid, orderIds })
+  const ids = new Map<string | null, string>(rows.map((row) => [row.orderId, row.merchantOrderId]))
+  return all.map((one) => ({ ...one, merchantOrderId: ids.get(one.orderId) ?? null }))
+}
+
+const MERCHANT_ORDER_IDS = query<{ orderId: string; merchantOrderId: string }, { mid: string; orderIds: string[] }>(`
+  select order_id, merchant_order_id
+    from payment_intents
+   where mid = :mid and order_id = any (:orderIds)`)

@@ -10,7 +10,8 @@ import {
   payoutOf,
 } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { AS_KNOWN, lineOfAccount, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
+import { lineOfAccount, type MerchantSnapshot, NAMES_NOTHING, PAID_OUT } from './merchant.ts'
+import { AS_KNOWN } from './snapshot.ts'
 
 /**
  * Reads the forms of these payouts. A payout without lines has the form of its acquirer's last payout with lines,
@@ -63,13 +64,8 @@ async function sourcesOf(
 ): Promise<ReadonlyMap<string, PayoutName>> {
   const { client, mid, known, accounts, bankDays } = merchant
   const found = await SOURCES(client, {
-    ...{
-      mid,
-      known,
-      accounts,
-      acquirers: payouts.map(({ acquirer }) => acquirer),
-      days: payouts.map(({ day }) => day),
-    },
+    ...{ mid, known, accounts, acquirers: payouts.map(({ acquirer }) => acquirer) },
+    days: payouts.map(({ day }) => day),
     ends: payouts.map(({ day }) => startOfDay(addDays(bankDays.previousBankDay(day), 1))),
   })
   const isAlone = found.some(({ source }) => source === null)
@@ -118,7 +114,7 @@ const UNLINED = plannedQuery<PayoutName & { count: number }, Periods>(`
     from unnest(:days::date[], :paidBegins::timestamptz[], :paidEnds::timestamptz[], :ends::timestamptz[])
       as payout (day, beginning, ending, lines_ending)
    cross join lateral (
-     select split_part(acquirer, ':', 1) collate "C" as acquirer
+     select acquirer_of(acquirer) collate "C" as acquirer
        from payments paid
       where mid = :mid and ${PAID_AT} >= beginning and ${PAID_AT} < ending and received_at <= :known
         and not exists (select from settlement_lines line
@@ -131,7 +127,7 @@ const SOURCES = plannedQuery<PayoutName & { source: string | null }, Sources>(`
   select payout.acquirer, payout.day, coalesce(max(last.day), min(first.day)) as source
     from unnest(:acquirers::text[], :days::date[], :ends::timestamptz[]) as payout (acquirer, day, ending)
     left join unnest(:accounts::text[]) as named (account)
-      on split_part(named.account, ':', 1) is not distinct from payout.acquirer
+      on acquirer_of(named.account) is not distinct from payout.acquirer
     left join lateral (${lineOfAccount('named.account', `${AS_KNOWN} and line.at < payout.ending`, 'desc')}) last on true
     left join lateral (${lineOfAccount('named.account', AS_KNOWN)}) first on true
    group by payout.acquirer, payout.day`)
@@ -145,8 +141,8 @@ type Sources = Known & {
 
 /** The merchant's first payout with lines that pay money out. */
 const FIRST_PAYOUT = query<PayoutName, Pick<Sources, 'mid' | 'known' | 'accounts'>>(`
-  select split_part(named.account, ':', 1) as acquirer, first.day
+  select acquirer_of(named.account) as acquirer, first.day
     from unnest(:accounts::text[]) as named (account)
    cross join lateral (${lineOfAccount('named.account', AS_KNOWN)}) first
-   order by first.at, split_part(named.account, ':', 1) collate "C" nulls first
+   order by first.at, acquirer_of(named.account) collate "C" nulls first
    limit 1`)

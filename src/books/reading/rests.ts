@@ -2,7 +2,7 @@ import { plannedQuery, query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
-import type { Snapshot } from './snapshot.ts'
+import { AS_KNOWN, IMPORT_AS_KNOWN, type Snapshot } from './snapshot.ts'
 
 /**
  * Amounts in paise that an acquirer added to a payout or deducted from it, in addition to the settlements of known
@@ -72,10 +72,10 @@ const readMids = query<{ mid: string }, object>('select mid from merchants')
 const readStored = plannedQuery<Stored, { known: Date; references?: readonly string[] | undefined } & Partial<Days>>(`
   select distinct on (account, bank_reference_number) account, bank_reference_number as bank_reference,
          r.amount_paise as amount, unknown_orders_paise as unknown_orders,
-         coalesce(day, (imported_at at time zone interval '330 minutes')::date) as day
+         coalesce(day, ist_day(imported_at)) as day
     from payout_rests r
     join settlement_imports using (import_id)
-   where imported_at <= :known and (undone_at is null or undone_at > :known)
+   where ${IMPORT_AS_KNOWN}
      and (:references::text[] is null or bank_reference_number = any (:references))
      and (:from::date is null or day is null or day between :from and :to::date)
    order by account, bank_reference_number, import_id desc`)
@@ -86,5 +86,5 @@ const readCarried = plannedQuery<Carried, Carrying>(`
   select account, reference as bank_reference, array_agg(distinct mid) as mids, max(day) as day
     from settlement_lines
    where mid = any (:mids) and reference = any (:references) and account = any (:accounts) and status = 'SUCCESS'
-     and initiated_at >= :begin and initiated_at < :end and (recorded_at <= :known) is true and replaced_at > :known
+     and initiated_at >= :begin and initiated_at < :end and ${AS_KNOWN}
    group by account, reference`)

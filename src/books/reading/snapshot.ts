@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg'
+import { isOutage, isRejectedRow } from '../../platform/db/outage.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { toIstDay } from '../../platform/time.ts'
@@ -23,6 +24,18 @@ export type Snapshot = {
 
 /** An exception for an unknown order. `isPaidOut` is true if a settlement line with the same UTR pays money out. */
 export type UnknownOrder = MoneyException & { isPaidOut: boolean; receivedAt: Date; resolvedAt: Date | null }
+
+/**
+ * SQL condition that a settlement line or movement was valid at this moment. With `is true`, a generic plan does not use
+ * the index on `recorded_at`, because nearly all rows fulfil the condition.
+ */
+export const asOf = (moment: string) => `(recorded_at <= ${moment}) is true and replaced_at > ${moment}`
+
+/** SQL condition that a settlement line or movement was valid at the time of the snapshot. */
+export const AS_KNOWN = asOf(':known')
+
+/** SQL condition that a settlement import was stored, and not undone, at the time of the snapshot. */
+export const IMPORT_AS_KNOWN = 'imported_at <= :known and (undone_at is null or undone_at > :known)'
 
 /** Selects one merchant, all merchants of a partner, or all merchants. */
 export type Merchants = { mid?: string | undefined; pid?: string | undefined }
@@ -96,7 +109,7 @@ const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
       from (select mid, item, at, status = 'SUCCESS' and not is_deduction as is_paid_out
               from settlement_lines
              where item = any (array(select utr from unknown))
-               and (recorded_at <= :known) is true and replaced_at > :known) line
+               and ${AS_KNOWN}) line
      group by mid, item
   ), reported as materialized (
     select distinct on (utr) exception_id, kind, order_id, utr, amount_paise, day, received_at,
@@ -127,3 +140,37 @@ const MIDS = query<{ mid: string }, { pid: string | undefined }>(`
     from merchants
    where :pid::text is null or mid in (select mid from partner_merchants where pid = :pid)
    order by mid`)
+
+/** A merchant that a report cannot include, and the cause for the operator. */
+export type MerchantError = { mid: string; error: string }
+
+export const isMerchantError = (one: object): one is MerchantError => 'error' in one
+
+/** Formats the error as one line, such as `M1 cannot be reconciled: bigint out of range`. */
+export const merchantErrorText = ({ mid, error }: MerchantError) =>
+  `${mid === '' ? 'unknown orders' : mid} cannot be reconciled: ${error}`
+
+/**
+ * Returns the result of `read`, or an error if the facts of this merchant cannot be read or judged, such as amounts
+ * whose sum is out of range. Throws errors that concern every merchant, such as a lost connection or a time limit.
+ */
+export async function readOne<T>(
+  { client }: Pick<Snapshot, 'client'>,
+  mid: string,
+  read: () => Promise<T>,
+): Promise<T | MerchantError> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!isOfMerchant(error)) throw error
+    await client.query('rollback to savepoint snapshot').catch(() => {
+      throw error
+    })
+    // The detail of a PostgreSQL error is omitted, because the detail may quote a row.
+    return { mid, error: String((error as Error).message.split('\n')[0]) }
+  }
+}
+
+/** Whether the facts of one merchant have caused the error. Of the errors of PostgreSQL, only those about data can. */
+const isOfMerchant = (error: unknown): boolean =>
+  error instanceof Error && !isOutage(error) && (!('severity' in error) || isRejectedRow(error))

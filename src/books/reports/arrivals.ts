@@ -5,9 +5,16 @@ import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy, discrepancyId } from '../ledger/discrepancies.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
 import { amountOf, aroundOf, type Rest, readRests } from '../reading/rests.ts'
-import { inSnapshot, type Merchants, readMids, type Snapshot } from '../reading/snapshot.ts'
+import {
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+  type Snapshot,
+} from '../reading/snapshot.ts'
 import { retainedSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
@@ -16,6 +23,7 @@ import {
   type AwaitedPayout,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
+import type { Credit } from '../statements/match.ts'
 import { type AccountOf, readLines } from '../statements/read-lines.ts'
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
@@ -86,23 +94,14 @@ const readResolved = query<{ differenceId: string; reason: string }, Days & { mi
    where mid = :mid and kind = 'short payout' and resolved_at <= :known and day between :from and :to`)
 
 /** Converts a payout that was received short into a discrepancy. */
-const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>, mid: string) => ({
-  ...{
-    mid,
-    day: payout.day,
-    kind: 'short payout' as const,
-    orderId: null,
-    utr: null,
-    settlementUtr: payout.bankReference,
-  },
-  ...(payout.account !== null && { account: payout.account }),
-  ...{
-    paid: null,
-    settled: null,
-    cause: 'the bank account received less than the payout',
-    exceptionId: null,
-    resolution: null,
-  },
+const shortPayout = (
+  { day, account, bankReference }: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>,
+  mid: string,
+) => ({
+  ...{ mid, day, kind: 'short payout' as const, orderId: null, utr: null, settlementUtr: bankReference },
+  ...(account !== null && { account }),
+  ...{ paid: null, settled: null, exceptionId: null, resolution: null },
+  cause: 'the bank account received less than the payout',
 })
 
 /**
@@ -203,7 +202,7 @@ type Transfer = AwaitedPayout & { key: string; references: string[]; recordedAt:
  * Returns the transfers to the bank account whose last line is dated on these days. `rests` are amounts that the
  * acquirer added or deducted in addition to settlement lines.
  */
-export async function transfersTo(
+async function transfersTo(
   snapshot: Snapshot,
   { mids, account }: AccountOf,
   days: Days,
@@ -214,12 +213,8 @@ export async function transfersTo(
     for (const { utr, recordedAt, ...payout } of await payoutsOf(snapshot, mid, days, rests)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected, references, ...last } = transfers.get(key) ?? {
-        expected: 0,
-        references: [],
-        day: '',
-        recordedAt,
-      }
+      const nothing = { expected: 0, references: [], day: '', recordedAt }
+      const { expected, references, ...last } = transfers.get(key) ?? nothing
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
       transfers.set(key, {
         key,
@@ -278,4 +273,33 @@ export async function countArrivals(
   }
   const arrivals = [...counts.values()].filter(({ arrival, payouts }) => arrival !== 'not known' && payouts > 0)
   return { arrivals, errors }
+}
+
+/**
+ * A payout that a credit may match. `expected` is the payout's amount in paise. `others` lists references of other
+ * payouts that the credit names or is matched with.
+ */
+type MatchingPayout = { expected: Paise; others: string[] }
+
+/**
+ * Returns the payout that has this reference and is paid into the credit's bank account, or undefined if no payout
+ * within 31 days has this reference.
+ */
+export async function findPayout(
+  snapshot: Snapshot,
+  { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,
+  payout: string,
+): Promise<MatchingPayout | undefined> {
+  const days = aroundOf({ from: day, to: day })
+  const transfers = await transfersTo(snapshot, account, days, await readRests(snapshot, { days }))
+  const isMeant = (one: (typeof transfers)[number]) => one.references.includes(comparable(payout))
+  const meant = transfers.filter(isMeant)
+  if (meant.length === 0) return undefined
+  const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
+  return {
+    expected: meant.reduce((sum, { expected }) => addPaise(sum, expected), 0),
+    others: transfers
+      .filter((one) => !isMeant(one))
+      .flatMap((one) => one.references.find((reference) => named.includes(reference)) ?? []),
+  }
 }

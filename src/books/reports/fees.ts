@@ -1,12 +1,11 @@
 import type { Instrument } from '../../gateway/payments/instrument.ts'
-import type { Database } from '../../platform/db/pool.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { bandsOf } from '../ledger/rate-of.ts'
-import { inSnapshot } from '../reading/snapshot.ts'
-import { readRates } from './contract-rates.ts'
+import { bandsOf, type Rate } from '../ledger/rate-of.ts'
+import { AS_KNOWN, inSnapshot, readMids, readSnapshot } from '../reading/snapshot.ts'
 
 /**
  * A settlement line that deducts more fee or tax than the contract allows. `gross` includes fee and tax. `excess` is
@@ -74,17 +73,17 @@ const JUDGED = `
     select l.day, coalesce(p.acquirer, l.account, case when cardinality(:accounts::text[]) = 1 then (:accounts::text[])[1] end) as account,
            p.instrument, l.utr as settlement_utr, p.utr, p.order_id, l.gross_paise as gross, coalesce(l.fee_paise, 0) as fee,
            coalesce(l.tax_paise, 0) as tax, coalesce(p.amount_paise, l.gross_paise) as amount,
-           coalesce((coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date, l.day) as paid_on
+           coalesce(ist_day(coalesce(p.paid_at, p.received_at)), l.day) as paid_on
       from settlement_lines l
       left join payments p on p.mid = :mid and p.utr = l.item
      where l.mid = :mid and l.status = 'SUCCESS' and not l.is_deduction and (l.event is null or l.event = 'payment')
-       and l.at >= :begin and l.at < :end and (l.recorded_at <= :known) is true and l.replaced_at > :known
+       and l.at >= :begin and l.at < :end and ${AS_KNOWN}
   ), allowed as (
     select line.*, allowed_fee, round(allowed_fee * r.tax * 0.01)::bigint as allowed_tax
       from line
       left join json_to_recordset(:bands)
              as r (account text, instrument text, above bigint, "upTo" bigint, since date, until date, percent numeric, flat bigint, tax numeric)
-        on r.account = case when line.account = any (:accounts::text[]) then line.account else split_part(line.account, ':', 1) end
+        on r.account = case when line.account = any (:accounts::text[]) then line.account else acquirer_of(line.account) end
        and coalesce(r.instrument, '') = coalesce(line.instrument, '')
        and line.amount > r.above and (line.amount > r."upTo") is not true
        and line.paid_on >= r.since and (line.paid_on >= r.until) is not true
@@ -107,3 +106,79 @@ const FEE_SUMS = query<FeeSum, Params>(`${JUDGED}
          coalesce(sum(excess) filter (where is_listed), 0)::bigint as excess
     from judged
    group by 1, 2, 3`)
+
+export type MerchantRate = Rate & { mid: string }
+
+/** Stores rates. A rate replaces the one that has its name and begins on the same day. */
+export async function saveRates(db: Queryable, rates: readonly MerchantRate[]): Promise<void> {
+  await SAVE(db, { rates: JSON.stringify(rates) })
+}
+
+const SAVE = query<object, { rates: string }>(`
+  insert into contract_rates (mid, acquirer, instrument, above_paise, since, percent, flat_paise, tax_percent)
+  select mid, acquirer, coalesce(instrument, ''), above, since, percent, flat, tax
+    from json_to_recordset(:rates)
+      as r (mid text, acquirer text, instrument text, above bigint, since date, percent numeric, flat bigint, tax numeric)
+      on conflict (mid, acquirer, instrument, above_paise, since)
+      do update set percent = excluded.percent, flat_paise = excluded.flat_paise, tax_percent = excluded.tax_percent`)
+
+/**
+ * Returns the rates of one or all merchants that begin on the day `until` or before, by merchant, acquirer, instrument and
+ * amount, the oldest first.
+ */
+export const readRates = query<MerchantRate, { mid?: string | undefined; until?: string }>(`
+  select mid, acquirer, nullif(instrument, '') as instrument, above_paise as above, since, percent::text, flat_paise as flat,
+         tax_percent::text as tax
+    from contract_rates
+   where (:mid::text is null or mid = :mid) and since <= coalesce(:until::date, 'infinity')
+   order by mid, acquirer, instrument, above_paise, since`)
+
+/**
+ * What an acquirer account charged all merchants, by the days of its settlement lines. `other` is the part of fee and tax
+ * whose payment was on other days, `later` what lines of other days charged for payments on these days, and `resolved`
+ * the discrepancies of these days that an operator resolved as a charge. The journal posts the same to
+ * `<account> charges`, but a change after a close in the next open month.
+ */
+export type AccountCharges = { account: string; lines: number } & Record<
+  'gross' | 'fee' | 'tax' | 'otherFee' | 'otherTax' | 'laterFee' | 'laterTax' | 'resolved',
+  Paise
+>
+
+/** Returns the charges of each acquirer account. */
+export const listCharges = (db: Database, { now, ...days }: Days & { now: Date }): Promise<AccountCharges[]> =>
+  readSnapshot(db, now, async ({ client, known }) =>
+    CHARGES(client, { ...days, ...boundsOf(days), mids: await readMids(client, {}), known }),
+  )
+
+/**
+ * A line of a refund or a dispute belongs to its own day, because its fee is returned or charged again on that day. A
+ * payment may be settled at any later time, and before its own day if its report was late.
+ */
+const CHARGES = query<AccountCharges, Days & { mids: readonly string[]; known: Date; begin: Date; end: Date }>(`
+  with line as (
+    select l.mid, l.clearing_account as account, l.gross_paise as gross, coalesce(l.fee_paise, 0) as fee, coalesce(l.tax_paise, 0) as tax,
+           l.at >= :begin and l.at < :end as is_settled,
+           case when l.is_deduction or l.event <> 'payment' or p.utr is null then l.day
+                else ist_day(coalesce(p.paid_at, p.received_at)) end as paid_on
+      from settlement_lines l
+      left join payments p on p.mid = l.mid and p.utr = l.item
+     where l.mid = any (:mids) and l.status = 'SUCCESS' and l.at >= :begin::timestamptz - interval '31 days'
+       and ${AS_KNOWN}
+  ), one as (
+    select *, paid_on between :from::date and :to::date as is_paid, 0 as resolved from line
+     union all
+    select mid, account, 0, 0, 0, false, null, false, -amount_paise
+      from difference_resolutions
+     where written_off_as = 'charge' and day between :from::date and :to::date and resolved_at <= :known
+  )
+  select account, count(*) filter (where is_settled) as lines,
+         coalesce(sum(gross) filter (where is_settled), 0)::bigint as gross, coalesce(sum(fee) filter (where is_settled), 0)::bigint as fee,
+         coalesce(sum(tax) filter (where is_settled), 0)::bigint as tax,
+         coalesce(sum(fee) filter (where is_settled and not is_paid), 0)::bigint as other_fee,
+         coalesce(sum(tax) filter (where is_settled and not is_paid), 0)::bigint as other_tax,
+         coalesce(sum(fee) filter (where not is_settled and is_paid), 0)::bigint as later_fee,
+         coalesce(sum(tax) filter (where not is_settled and is_paid), 0)::bigint as later_tax, sum(resolved)::bigint as resolved
+    from one
+   where is_settled or is_paid or resolved <> 0
+   group by account
+   order by account`)

@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto'
+import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import type { Database } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { inSnapshot, type Merchants, readMids } from '../reading/snapshot.ts'
+import {
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+} from '../reading/snapshot.ts'
 import type { MovementKind } from './movements.ts'
 import { type Posting, postingsOf, readPeriods, sharedPostingsOf } from './postings.ts'
 
@@ -136,3 +144,25 @@ const toBase32 = (bytes: Buffer) =>
     const bits = bytes.readUInt16BE((at * 5) >> 3) >> (11 - ((at * 5) % 8))
     return BASE32[bits & 31]
   }).join('')
+
+/** The name that a merchant's ledger has in Tally. */
+type LedgerName = { mid: string; ledger: string; name: string }
+
+const ACCOUNT = `(?:unknown|(?:${ACQUIRER_NAMES.join('|')})(?::[A-Za-z0-9_-]{1,64})?)`
+const LEDGER = new RegExp(`^(?:${LEDGERS.join('|').replaceAll('<account>', ACCOUNT)})$`)
+
+/** Returns whether a journal may have this ledger, such as `UPI clearing setu:acme`. */
+export const isLedger = (name: string) => LEDGER.test(name)
+
+/** Stores the name of a ledger in Tally; a later name replaces it. */
+export const setLedgerName = query<object, LedgerName>(`
+  insert into ledger_names (mid, ledger, name)
+  values (:mid, :ledger, :name)
+  on conflict (mid, ledger) do update set name = excluded.name`)
+
+/** Lists the names of a merchant's ledgers, or of all merchants'. */
+export const listLedgerNames = query<LedgerName, { mid: string | undefined }>(`
+  select mid, ledger, name
+    from ledger_names
+   where :mid::text is null or mid = :mid
+   order by mid, ledger`)

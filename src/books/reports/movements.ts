@@ -4,9 +4,9 @@ import { readExplained, withAccounts } from '../closing/brought-forward.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { judgeDays } from '../reading/book.ts'
-import type { MerchantSnapshot } from '../reading/merchant.ts'
-import { withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
+import { type MerchantSnapshot, withMerchantOrderIds } from '../reading/merchant.ts'
 import { amountOf, type Rest } from '../reading/rests.ts'
+import { AS_KNOWN } from '../reading/snapshot.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
 
 export type MovementKind =
@@ -127,7 +127,7 @@ const movements = (also: string) => `
       from (select day, reference, clearing_account as account, net_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments, 0 as unknown_orders
               from settlement_lines
              where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
-               and (recorded_at <= :known) is true and replaced_at > :known ${also}
+               and ${AS_KNOWN} ${also}
              union all
             select day, "bankReference", account, adjustments + "unknownOrders", 0, 0, adjustments, "unknownOrders"
               from json_to_recordset(:rests)
@@ -144,7 +144,7 @@ const movements = (also: string) => `
       from ledger l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
      where l.mid = :mid and l.kind in ('payment', 'second', 'refund', 'refund returned', 'dispute') and l.at >= :begin and l.at < :end
-       and (l.recorded_at <= :known) is true and l.replaced_at > :known ${also}
+       and ${AS_KNOWN} ${also}
      union all
     select t.day, 4, null, p.kind, t.account, null, null, t.reference, -p.amount
       from transfer t
@@ -157,7 +157,7 @@ const movements = (also: string) => `
       from lost_disputes l
       left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
      where l.mid = :mid and l.day between :from::date and :to::date
-       and (l.recorded_at <= :known) is true and l.replaced_at > :known ${also}
+       and ${AS_KNOWN} ${also}
      union all
     select r.day, 5, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.account, r.order_id, i.merchant_order_id, r.difference_id,
            r.amount_paise

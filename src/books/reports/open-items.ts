@@ -9,11 +9,23 @@ import { addDays, boundsOf } from '../ledger/bank-days.ts'
 import type { DiscrepancyKind } from '../ledger/discrepancies.ts'
 import { payoutKey, payoutOf } from '../ledger/judge-payouts.ts'
 import { createList } from '../reading/book.ts'
-import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
+import {
+  type MerchantSnapshot,
+  readMerchant,
+  type WithMerchantOrderId,
+  withMerchantOrderIds,
+} from '../reading/merchant.ts'
 import { readForms } from '../reading/payout-forms.ts'
-import { inSnapshot, type Merchants, readMids } from '../reading/snapshot.ts'
+import {
+  AS_KNOWN,
+  asOf,
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+} from '../reading/snapshot.ts'
 
 /** A part of the balance that a merchant's acquirers owe at the end of a day. `amount` is in paise. */
 export type OpenItem = {
@@ -167,12 +179,12 @@ const RECENT = query<Recent, Moments>(`
   ), disputed as materialized (
     select name
       from ledger
-     where mid = :mid and kind = 'dispute' and (recorded_at <= :known) is true and replaced_at > :known
+     where mid = :mid and kind = 'dispute' and ${AS_KNOWN}
   ), recent as materialized (
     select item
       from ledger
      where mid = :mid and at >= :begin and at < :end and kind <> 'resolution'
-       and (recorded_at <= :known) is true and replaced_at > :known
+       and ${AS_KNOWN}
      union
     select unnest(:items::text[])
   ), moved as (
@@ -186,7 +198,7 @@ const RECENT = query<Recent, Moments>(`
       from recent
       join ledger l using (item)
       left join deducted d on l.kind in ('refund', 'refund returned') and d.refund_id = l.name
-     where l.mid = :mid and l.at < :end and (l.recorded_at <= :known) is true and l.replaced_at > :known
+     where l.mid = :mid and l.at < :end and ${AS_KNOWN}
   )
   select item as utr, coalesce(min(day) filter (where is_payment), min(day)) as day, min(order_id) as order_id,
          coalesce(min(acquirer) filter (where is_payment), min(acquirer)) as acquirer, bool_or(is_payment) as has_payment,
@@ -220,7 +232,7 @@ type Later = { mid: string; known: Date; now: Date; end: Date }
 
 /** SQL condition that the line pays out, by the time :now, what was not settled before :end as known at :known. */
 const SETTLES_LATER = `
-  mid = :mid and status = 'SUCCESS' and (recorded_at <= :now) is true and replaced_at > :now
+  mid = :mid and status = 'SUCCESS' and ${asOf(':now')}
      and (at >= :end or recorded_at > :known)`
 
 const SETTLED_ITEMS = plannedQuery<{ item: string; day: string }, Later & { utrs: readonly string[] }>(`

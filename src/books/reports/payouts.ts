@@ -2,7 +2,7 @@ import { query } from '../../platform/db/query.ts'
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { amountOf, type Rest, restKey } from '../reading/rests.ts'
-import type { Snapshot } from '../reading/snapshot.ts'
+import { AS_KNOWN, type Snapshot } from '../reading/snapshot.ts'
 
 /**
  * One bank transfer to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. A line without a
@@ -69,7 +69,7 @@ const readPayouts = query<PayoutLine, { mid: string; known: Date; begin: Date; e
                 where mid = :mid and status = 'SUCCESS' and not undone
                   and initiated_at between :begin::timestamptz - interval '31 days' and :end::timestamptz + interval '31 days'
                 group by utr) first using (utr)
-   where mid = :mid and status = 'SUCCESS' and (recorded_at <= :known) is true and replaced_at > :known
+   where mid = :mid and status = 'SUCCESS' and ${AS_KNOWN}
      and initiated_at between :begin::timestamptz - interval '31 days' and :end::timestamptz + interval '31 days'
    group by mid, account, reference
   having max(at) >= :begin and max(at) < :end

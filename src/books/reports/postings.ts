@@ -1,7 +1,7 @@
 import { query } from '../../platform/db/query.ts'
 import { addPaise } from '../../platform/money.ts'
 import type { ClosedBase } from '../closing/closed-items.ts'
-import { daysOfMonth, readCloses } from '../closing/closed-months.ts'
+import { daysOfMonth, IS_TOUCHED, readCloses } from '../closing/closed-months.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
 import { amountOf, type Rest, readRests } from '../reading/rests.ts'
@@ -87,7 +87,7 @@ const CHANGED_RESTS = query<
     from settlement_lines
    where mid = any (:mids) and at < :end::timestamptz + interval '31 days'
      and reference = any (array(select bank_reference_number from payout_rests where amount_paise <> 0))
-     and (recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)`)
+     and ${IS_TOUCHED}`)
 
 /** Returns the postings of a merchant in these periods, in date order. */
 export async function postingsOf(mid: string, periods: readonly Period[]): Promise<Posting[]> {

@@ -8,9 +8,8 @@ import { type ClosedBase, readClosedBase } from '../closing/closed-items.ts'
 import { findOpen } from '../closing/open-discrepancies.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { openExceptions } from '../reading/read-open.ts'
-import { SAVEPOINT, snapshotOf } from '../reading/snapshot.ts'
+import { isMerchantError, type MerchantError, readOne, SAVEPOINT, snapshotOf } from '../reading/snapshot.ts'
+import { openExceptions } from './reconcile.ts'
 
 /**
  * The final line of `ops reconcile` for the same days. `open` summarizes the open discrepancies of all days until the

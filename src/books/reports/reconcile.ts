@@ -1,4 +1,4 @@
-import type { PoolClient } from 'pg'
+import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
@@ -9,19 +9,31 @@ import {
   type ClosedMonth,
   changesSince,
   closedMonthOf,
+  daysOfMonth,
   differingFigures,
   type MonthChange,
   readClosedMonths,
 } from '../closing/closed-months.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, dayOfDiscrepancy } from '../ledger/discrepancies.ts'
 import { addSums, addTotals, type Balance, carriedBy, type Sums, type Totals, totalsFrom } from '../ledger/sums.ts'
 import { type Book, judgeDays, readBook } from '../reading/book.ts'
-import { type MerchantSnapshot, readMerchant } from '../reading/merchant.ts'
-import { isMerchantError, type MerchantError, readOne } from '../reading/merchant-errors.ts'
-import { type WithMerchantOrderId, withMerchantOrderIds } from '../reading/merchant-order-ids.ts'
-import { type OpenException, openExceptions } from '../reading/read-open.ts'
-import { inSnapshot, type Merchants, readMids, readSnapshot } from '../reading/snapshot.ts'
+import {
+  type MerchantSnapshot,
+  readMerchant,
+  type WithMerchantOrderId,
+  withMerchantOrderIds,
+} from '../reading/merchant.ts'
+import {
+  IMPORT_AS_KNOWN,
+  inSnapshot,
+  isMerchantError,
+  type MerchantError,
+  type Merchants,
+  readMids,
+  readOne,
+  readSnapshot,
+} from '../reading/snapshot.ts'
 
 /** The reconciliation of one merchant. Exceptions for unknown orders come last, under an empty `mid`. */
 export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
@@ -66,7 +78,7 @@ export async function* reconcile(
   yield* inSnapshot(db, requested.now, async function* (snapshot) {
     const { client } = snapshot
     const closed = await readClosedBase(snapshot, requested.from)
-    const month = closedMonthOf(requested, await readClosedMonths(snapshot))
+    const month = closedMonthOf(requested, await readClosedMonths(client, snapshot))
     let [all, errors] = [totalsFrom(0), 0]
     for (const mid of await readMids(client, requested)) {
       const book = await readOne(snapshot, mid, async () => {
@@ -83,7 +95,7 @@ export async function* reconcile(
       ...{ total: all, errors },
       balances: errors + all.differences + all.openExceptions === 0,
       changed: isAll && errors === 0 && month ? differingFigures(month, ALL, all) : [],
-      newestImport: await findNewestImport(client, { mid: requested.mid, known: snapshot.known }),
+      newestImport: (await NEWEST_IMPORT(client, { mid: requested.mid, known: snapshot.known }))[0] ?? null,
     }
   })
 }
@@ -166,16 +178,11 @@ export async function findDiscrepancy(
  * Returns the newest import of a settlement file that was not undone. With `mid`, returns the newest one that added or
  * changed a settlement of this merchant.
  */
-async function findNewestImport(client: PoolClient, requested: { mid: string | undefined; known: Date }) {
-  const [newest] = await NEWEST_IMPORT(client, requested)
-  return newest ?? null
-}
-
 const NEWEST_IMPORT = query<Import, { mid: string | undefined; known: Date }>(`
   with file as (
     select import_id, imported_at
       from settlement_imports
-     where imported_at <= :known and (undone_at is null or undone_at > :known) and sha256 is not null
+     where ${IMPORT_AS_KNOWN} and sha256 is not null
   )
   select import_id as import, imported_at as at
     from file
@@ -184,3 +191,59 @@ const NEWEST_IMPORT = query<Import, { mid: string | undefined; known: Date }>(`
                        where mid = :mid and (recorded_at <= :known) is true)
    order by import_id desc
    limit 1`)
+
+/**
+ * An exception that no operator has resolved. `mid` is empty if the order is unknown. `amount` is in paise; null means
+ * an unreadable notification.
+ */
+export type OpenException = {
+  mid: string
+  exceptionId: string
+  kind: string
+  orderId: string
+  utr: string
+  amount: Paise | null
+  receivedAt: Date
+}
+
+/** Returns the open exceptions that were received on these days, or whose order was created on these days. */
+export function openExceptions({ client, mid, known }: MerchantSnapshot, days: Days): Promise<OpenException[]> {
+  const { begin, end } = boundsOf(days)
+  const orders = { firstOrder: orderIdsBegin(begin), nextOrder: orderIdsBegin(end) }
+  return OPEN_EXCEPTIONS(client, { mid, known, begin, end, ...orders })
+}
+
+const OPEN_EXCEPTIONS = query<
+  OpenException,
+  { mid: string; known: Date; begin: Date; end: Date; firstOrder: string; nextOrder: string }
+>(`
+  select mid, exception_id, kind, order_id, utr, case when kind <> 'unreadable' then amount_paise end as amount, received_at
+    from payment_exceptions e
+   where mid = :mid and received_at <= :known
+     and (received_at >= :begin and received_at < :end or mid <> '' and order_id >= :firstOrder and order_id < :nextOrder)
+     and not exists (
+           select from payment_resolutions r
+            where r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= :known)
+   order by received_at, order_id, exception_id`)
+
+type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
+  changed: (({ mid: string } & Pick<MonthChange, 'figures' | 'rows'>) | MerchantError)[]
+}
+
+/**
+ * Returns the closed months, newest first, with each merchant's changes since the month was closed. Reconciles every
+ * closed month again, which may be slow.
+ */
+export async function changesOfClosedMonths(db: Database, now: Date): Promise<ChangedMonth[]> {
+  const months: ChangedMonth[] = []
+  for (const { figures: _, ...closed } of await readClosedMonths(db, { known: now })) {
+    const changed: ChangedMonth['changed'] = []
+    for await (const book of reconcile(db, { ...daysOfMonth(closed.month), now })) {
+      if (isEnd(book)) continue
+      if (isMerchantError(book)) changed.push(book)
+      else if (book.changed) changed.push({ mid: book.mid, figures: book.changed.figures, rows: book.changed.rows })
+    }
+    months.push({ ...closed, changed })
+  }
+  return months
+}

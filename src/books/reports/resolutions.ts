@@ -46,7 +46,7 @@ const ACCOUNT = query<{ account: string }, About>(`
           (select 3, acquirer
              from payments
             where mid = :mid and :utr::text is null and :settlementUtr::text is null
-              and (:account::text is null or split_part(acquirer, ':', 1) = :account)
+              and (:account::text is null or acquirer_of(acquirer) = :account)
               and coalesce(paid_at, received_at) < :day::timestamp at time zone interval '330 minutes'
             order by coalesce(paid_at, received_at) desc
             limit 1)) found

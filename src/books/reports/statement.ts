@@ -19,7 +19,7 @@ type StatementLine = Omit<Posting, 'kind' | 'account' | 'originalDay'> & {
 }
 
 /** The lines of a statement, and the opening and closing balance of each acquirer account, in paise. */
-export type Statement = { lines: StatementLine[]; accounts: { account: string; opening: Paise; closing: Paise }[] }
+type Statement = { lines: StatementLine[]; accounts: { account: string; opening: Paise; closing: Paise }[] }
 
 /**
  * Returns the postings between the acquirers and one merchant as a statement. Each balance is the previous balance plus

@@ -1,9 +1,11 @@
 import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
-import { intoVersions } from './imports.ts'
-import type { SettlementStatus } from './settlements.ts'
+import { intoVersions, useIndexes } from './imports.ts'
+
+type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
 /**
  * An import that changes stored settlements. `account` is the acquirer account of every row, null if unknown. `bases`
@@ -24,7 +26,7 @@ export async function storeChanges(
   for (const { storedBy } of differences)
     if (storedBy !== null && storedBy !== changing.importId) changing.bases.add(storedBy)
   const { changed, updated, errors } = separateChanges(differences, toIstDay(changing.now))
-  await change(client, changed, changing)
+  if (changed.length > 0) await CHANGE(client, { ...changing, changed: JSON.stringify(changed) })
   return { updated, errors }
 }
 
@@ -60,42 +62,37 @@ type Difference = {
  * an import that is not in `bases` yet.
  */
 async function findDifferences(client: Queryable, { importId, account, bases }: Changing): Promise<Difference[]> {
-  // Forces an index lookup for each row: with a sequential scan per batch, PostgreSQL would read a table of millions of
-  // rows a hundred times.
-  await client.query(
-    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
-  )
-  const changeable = (of: string, account: string, paidAccount: string) =>
-    `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise, 'payment_utr', ${of}.payment_utr,
-                       'event', ${of}.event, 'account', ${account}, 'paid_account', ${paidAccount}, 'value_date', ${of}.value_date)`
-  const { rows } = await client.query<Difference>(
-    `select i.line, i.mid, i.utr, ${changeable('i', '$2::text', 'a.account')} as said,
-            ${changeable('s', 's.account', 's.paid_account')} as stored, s.import_id as "storedBy",
-            coalesce(i.given_payment_utr, i.payment_utr) as "givenPaymentUtr",
-            case when i.value_date is not null
-                 then to_char(s.initiated_at at time zone interval '330 minutes', 'YYYY-MM-DD') end as "initiatedOn",
-            array_remove(array[
-              case when s.amount_paise <> i.amount_paise then 'amount' end,
-              case when s.bank_reference_number <> i.bank_reference_number then 'bank_reference_number' end,
-              case when s.initiated_at <> i.initiated_at then 'initiation_date' end], null) as others
-       from incoming i
-       join settlements s on s.mid = i.mid and s.utr = i.utr
-       left join paid_accounts a on a.line = i.line
-      where s.status = 'PENDING'
-         or s.import_id <> all ($1::integer[])
-         or (s.status, s.amount_paise, s.bank_reference_number, s.initiated_at)
-            <> (i.status, i.amount_paise, i.bank_reference_number, i.initiated_at)
-         or i.fee_paise is not null and s.fee_paise is distinct from i.fee_paise
-         or i.tax_paise is not null and s.tax_paise is distinct from i.tax_paise
-         or i.payment_utr is not null and s.payment_utr is distinct from i.payment_utr
-         or i.event is not null and s.event is distinct from i.event
-         or i.value_date is not null and s.value_date is distinct from i.value_date
-         or $2 is not null and s.account is distinct from $2
-      order by i.line`,
-    [[importId, ...bases], account],
-  )
-  return rows
+  await useIndexes(client)
+  return DIFFERENCES(client, { imports: [importId, ...bases], account })
 }
+
+const changeable = (of: string, account: string, paidAccount: string) =>
+  `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise, 'payment_utr', ${of}.payment_utr,
+                     'event', ${of}.event, 'account', ${account}, 'paid_account', ${paidAccount}, 'value_date', ${of}.value_date)`
+
+const DIFFERENCES = plannedQuery<Difference, { imports: number[]; account: string | null }>(`
+  select i.line, i.mid, i.utr, ${changeable('i', ':account::text', 'a.account')} as said,
+         ${changeable('s', 's.account', 's.paid_account')} as stored, s.import_id as stored_by,
+         coalesce(i.given_payment_utr, i.payment_utr) as given_payment_utr,
+         case when i.value_date is not null then ist_day(s.initiated_at) end as initiated_on,
+         array_remove(array[
+           case when s.amount_paise <> i.amount_paise then 'amount' end,
+           case when s.bank_reference_number <> i.bank_reference_number then 'bank_reference_number' end,
+           case when s.initiated_at <> i.initiated_at then 'initiation_date' end], null) as others
+    from incoming i
+    join settlements s on s.mid = i.mid and s.utr = i.utr
+    left join paid_accounts a on a.line = i.line
+   where s.status = 'PENDING'
+      or s.import_id <> all (:imports::integer[])
+      or (s.status, s.amount_paise, s.bank_reference_number, s.initiated_at)
+         <> (i.status, i.amount_paise, i.bank_reference_number, i.initiated_at)
+      or i.fee_paise is not null and s.fee_paise is distinct from i.fee_paise
+      or i.tax_paise is not null and s.tax_paise is distinct from i.tax_paise
+      or i.payment_utr is not null and s.payment_utr is distinct from i.payment_utr
+      or i.event is not null and s.event is distinct from i.event
+      or i.value_date is not null and s.value_date is distinct from i.value_date
+      or :account is not null and s.account is distinct from :account
+   order by i.line`)
 
 type Changed = Changeable & { mid: string; utr: string }
 
@@ -169,25 +166,21 @@ const NEXT: Record<SettlementStatus, readonly SettlementStatus[]> = {
 const WHAT_TO_DO = ': remove the line if its file is older than the last import, otherwise ask the bank for a new utr'
 
 /** Updates settlements, and stores their previous state as a version so that the import can be undone. */
-async function change(client: Queryable, changed: Changed[], { importId, now }: Changing): Promise<void> {
-  if (changed.length === 0) return
-  await client.query(
-    `with changed as (
-       select *
-         from json_to_recordset($3)
-              as c (mid text, utr text, status text, fee bigint, tax bigint, payment_utr text, account text,
-                    event text, paid_account text, value_date date)
-     ), before as (
-       ${intoVersions({ undone: false })}
-         from changed c
-         join settlements s on s.mid = c.mid and s.utr = c.utr
-        where s.import_id is distinct from $1
-     )
-     update settlements s
-        set status = c.status, fee_paise = c.fee, tax_paise = c.tax, payment_utr = c.payment_utr, account = c.account,
-            paid_account = c.paid_account, event = c.event, value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
-       from changed c
-      where s.mid = c.mid and s.utr = c.utr`,
-    [importId, now, JSON.stringify(changed)],
+const CHANGE = plannedQuery<object, Changing & { changed: string }>(`
+  with changed as (
+    select *
+      from json_to_recordset(:changed)
+           as c (mid text, utr text, status text, fee bigint, tax bigint, payment_utr text, account text,
+                 event text, paid_account text, value_date date)
+  ), before as (
+    ${intoVersions({ undone: false })}
+      from changed c
+      join settlements s on s.mid = c.mid and s.utr = c.utr
+     where s.import_id is distinct from :importId
   )
-}
+  update settlements s
+     set status = c.status, fee_paise = c.fee, tax_paise = c.tax, payment_utr = c.payment_utr, account = c.account,
+         paid_account = c.paid_account, event = c.event, value_date = c.value_date, import_id = :importId,
+         recorded_at = greatest(s.recorded_at, :now)
+    from changed c
+   where s.mid = c.mid and s.utr = c.utr`)

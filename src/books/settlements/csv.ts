@@ -1,7 +1,7 @@
 import { readInstrument } from '../../gateway/payments/instrument.ts'
-import { isAmount, isNothing, isTooLarge, withoutMinus } from '../../platform/csv/amounts.ts'
-import type { BankForm, CsvFormat } from '../../platform/csv/header.ts'
-import { type FieldReaders, fieldReaders, IGNORED, type Layout, ONE_NAME } from '../../platform/csv/layouts.ts'
+import { isNothing, isTooLarge } from '../../platform/csv/amounts.ts'
+import { bankForm, type CsvFormat } from '../../platform/csv/header.ts'
+import { type FieldReaders, fieldReaders, IGNORED, type Layout } from '../../platform/csv/layouts.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE, unpadded } from '../../platform/fields.ts'
 import { counted, toPaise } from '../../platform/money.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../../platform/time.ts'
@@ -54,7 +54,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // Stored UTRs of payments are in upper case and unpadded, so this column is normalized in the same way.
+  // Payments are stored under a UTR in upper case, without the zeros that some banks put before an RRN.
   payment_utr: {
     read: (field) => (UTR.test(field) ? unpadded(field.toUpperCase()) : undefined),
     rule: UTR_RULE,
@@ -159,7 +159,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
       columns: NAMES,
       required: REQUIRED_COLUMNS.map((name) => (name === 'utr' ? NAMING_COLUMNS : [name])),
       check,
-      ...(layout && readers && { bank: bankForm(layout, readers) }),
+      ...(layout && readers && { bank: bankForm(layout, readers, SETTLEMENTS) }),
     },
     notes: () => [
       ...(zeros > 0 ? [`${rowsOf(zeros)} an amount of 0.00: check which column contains the amount`] : []),
@@ -170,40 +170,12 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
   }
 }
 
+/** A layout's columns, by which the rows in the bank's own file are distinguished from headings and totals. */
+const SETTLEMENTS = { day: 'initiation_date', naming: NAMING_COLUMNS, references: ['bank_reference_number'] }
+
 const MONEY = ['amount', 'fee', 'tax'] as const
 const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
 const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
-
-/** Describes how to distinguish the rows in the bank's own file from headings and totals. */
-function bankForm(
-  { columns, negativeBelow, ignoredLines }: Layout,
-  { isLikeDay, rules, status }: FieldReaders,
-): BankForm {
-  const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
-  const [[day = -1], [stated], references] = [
-    placesOf('initiation_date'),
-    placesOf('status'),
-    placesOf('bank_reference_number'),
-  ]
-  const amounts = placesOf('amount', 'credit', 'debit')
-  const naming = placesOf(...NAMING_COLUMNS)
-  return {
-    names: columns.map(([, theirs]) => withoutMinus(theirs)),
-    // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both, so the parser
-    // recognizes an unpaid row by its status.
-    isRow: (fields) =>
-      isLikeDay(fields[day] ?? '') ||
-      naming.some((at) => ONE_NAME.test(fields[at] ?? '')) ||
-      (stated !== undefined && status(fields[stated] ?? '') === IGNORED),
-    amountsAt: placesOf(...MONEY, 'credit', 'debit'),
-    isLikeRow: (fields) =>
-      references.some((at) => /\p{L}|\d{6}/u.test(fields[at] ?? '')) &&
-      amounts.some((at) => isAmount(fields[at] ?? '')),
-    day: { at: day, called: `${columns[day]?.[1]} (initiation_date)`, rule: rules.day },
-    negativeBelow,
-    ignoredLines,
-  }
-}
 
 /** Returns the parser and the rule for a column in the layout's format. */
 function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {

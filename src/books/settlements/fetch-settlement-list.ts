@@ -1,6 +1,22 @@
 import * as z from 'zod'
 import { describeList, isoMoment, merchantList, partnerList } from '../../gateway/tenants/list-operation.ts'
-import { SETTLEMENTS } from './settlements.ts'
+import { defineList, isInDays } from '../../platform/lists/list.ts'
+
+/** The list of settlements for partners and merchants. Only settlement imports write the table. */
+export const SETTLEMENTS = defineList({
+  fields: [
+    ['amount', 'amount_paise', 'paise'],
+    ['UTR', 'utr'],
+    ['bankReferenceNumber', 'bank_reference_number'],
+    ['status', 'status'],
+    ['merchant_id', 'mid'],
+    ['initiationDate', 'initiated_at', 'moment'],
+    ['created_at', 'created_at', 'moment'],
+  ],
+  from: 'settlements',
+  where: `mid = {mid} and ${isInDays('initiated_at')}`,
+  order: 'initiated_at, utr',
+})
 
 const SettlementRecord = z.strictObject({
   amount: z

@@ -13,7 +13,7 @@ import {
 } from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { counted, type Paise } from '../../platform/money.ts'
 import { type Changing, storeChanges } from './changes.ts'
 import { SETTLEMENT_COLUMNS, settlementFile } from './csv.ts'
@@ -143,7 +143,7 @@ async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running)
   await pipeline([batch.rows], client.query(copyFrom(COPY)))
   const { errors, unnamed } = await namePayments(client)
   running.unnamed.push(...unnamed)
-  const { deductions, amount } = await setDeductionsAside(client)
+  const [{ deductions, amount }] = (await setDeductionsAside(client, {})) as [{ deductions: number; amount: Paise }]
   await client.query(NAMED_INSTRUMENTS)
   running.deductions += deductions
   running.counts.amount += amount
@@ -178,21 +178,23 @@ const COPY = `copy incoming (line, ${SETTLEMENT_COLUMNS.map((name) => STORED_AS[
 
 async function storeDeductions(client: Queryable, running: Running): Promise<LineError[]> {
   const errors = await nameDeductions(client)
-  for (let next = await nextDeductions(client, 0); next.rowCount > 0; next = await nextDeductions(client, next.last)) {
+  for (let after = 0; ; ) {
+    const [next] = await nextDeductions(client, { after })
+    if (!next || next.rowCount === 0) return errors
     errors.push(...(await storeIncoming(client, next.rowCount, running)))
+    after = next.last
   }
-  return errors
 }
 
 /** Stores the rows in `incoming`, adds them to the counts, and empties `incoming`. */
 async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineError[]> {
   await client.query(PAID_ACCOUNTS)
-  const { inserted, amount } = await insertNew(client, running)
+  const [{ inserted, amount }] = (await insertNew(client, running)) as [Inserted]
   const isAllNew = inserted === rowCount
-  const unknown = isAllNew ? [] : await findUnknown(client)
+  const unknown = isAllNew ? [] : await findUnknown(client, {})
   const { updated, errors } = isAllNew ? { updated: 0, errors: [] } : await storeChanges(client, running)
   await client.query('truncate incoming, paid_accounts')
-  errors.push(...unknown)
+  errors.push(...unknown.map(({ line }) => ({ line, text: UNKNOWN_MID })))
   const { counts } = running
   counts.inserted += inserted
   counts.insertedAmount += amount
@@ -213,33 +215,27 @@ const PAID_ACCOUNTS = `
  * so that neighbouring rows share an index page: for a million rows in random order, PostgreSQL then needs 26 s of CPU
  * time instead of 31 s. Sorts `mid` by bytes, because comparing by a locale's collation is slow.
  */
-async function insertNew(client: Queryable, { importId, now, account }: Running): Promise<Inserted> {
-  const { rows } = await client.query<Inserted>(
-    `with inserted as (
-       insert into settlements
-         (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, fee_paise, tax_paise, payment_utr,
-          value_date, account, paid_account, event, import_id, recorded_at)
-       select i.mid, i.utr, i.amount_paise, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
-              i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, $3, a.account, i.event, $2, $1
-         from incoming i
-         left join paid_accounts a using (line)
-        where exists (select from merchants m where m.mid = i.mid)
-        order by i.mid collate "C", i.utr, i.line
-           on conflict (mid, utr) do nothing
-       returning amount_paise
-     )
-     select count(*) as inserted, coalesce(sum(amount_paise), 0)::bigint as amount from inserted`,
-    [now, importId, account],
+const insertNew = plannedQuery<Inserted, Changing>(`
+  with inserted as (
+    insert into settlements
+      (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, fee_paise, tax_paise, payment_utr,
+       value_date, account, paid_account, event, import_id, recorded_at)
+    select i.mid, i.utr, i.amount_paise, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, :now),
+           i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, :account, a.account, i.event, :importId, :now
+      from incoming i
+      left join paid_accounts a using (line)
+     where exists (select from merchants m where m.mid = i.mid)
+     order by i.mid collate "C", i.utr, i.line
+        on conflict (mid, utr) do nothing
+    returning amount_paise
   )
-  return rows[0] as Inserted
-}
+  select count(*) as inserted, coalesce(sum(amount_paise), 0)::bigint as amount from inserted`)
 
 type Inserted = { inserted: number; amount: Paise }
 
-/** Returns an error for each line whose merchant does not exist. */
-async function findUnknown(client: Queryable): Promise<LineError[]> {
-  const { rows } = await client.query<{ line: number }>(
-    `select i.line from incoming i where not exists (select from merchants m where m.mid = i.mid)`,
-  )
-  return rows.map(({ line }) => ({ line, text: 'mid is not a known merchant: correct it, or add the merchant first' }))
-}
+/** Returns the lines whose merchant does not exist. */
+const findUnknown = plannedQuery<{ line: number }, object>(
+  'select i.line from incoming i where not exists (select from merchants m where m.mid = i.mid)',
+)
+
+const UNKNOWN_MID = 'mid is not a known merchant: correct it, or add the merchant first'

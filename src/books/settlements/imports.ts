@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
@@ -59,20 +60,24 @@ export async function lockForImport(client: Queryable, table: 'settlements' | 's
   await client.query(`lock table ${table} in share row exclusive mode`)
 }
 
+/** Forces index lookups, because a sequential scan would read a table of millions of rows for each batch. */
+export const useIndexes = (client: Queryable) =>
+  client.query('set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off')
+
 const VERSION =
   'mid utr amount_paise bank_reference_number status initiated_at created_at fee_paise tax_paise payment_utr account paid_account event value_date import_id recorded_at'.split(
     ' ',
   )
 
 /**
- * The first half of a statement that stores the previous state of the settlements `s`. Import $1, or its undo, replaces
- * the settlements at time $2. The caller adds the `from` clause. The next version is valid from $2. If the import
- * waited for another import, time $2 may be earlier than the start of the previous version; the next version is then
+ * The first half of a statement that stores the previous state of the settlements `s`. Import :importId, or its undo,
+ * replaces the settlements at time :now. The caller adds the `from` clause. The next version is valid from :now. If the
+ * import waited for another import, :now may be earlier than the start of the previous version; the next version is then
  * valid from that start.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by_import_id, undone)
-   select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
+   select s.${VERSION.join(', s.')}, :now::timestamptz, :importId, ${undone}`
 
 /**
  * Returns the number of the next import in this table. The caller must hold the import lock, which blocks other
@@ -94,42 +99,30 @@ export async function nextImportId(
  */
 export async function storeImport(
   client: Queryable,
-  { importId, now, person, file, sha256, amount, insertedAmount, bases, ...counts }: NewImport,
+  { bases, ...stored }: NewImport & { bases: Iterable<number> },
 ): Promise<void> {
-  await client.query(
-    `insert into settlement_imports
-       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, matched, amount_paise,
-        inserted_amount_paise)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-    [
-      ...[importId, now, person, file, sha256, counts.inserted, counts.unchanged, counts.updated, counts.matched],
-      ...[amount, insertedAmount],
-    ],
-  )
-  await client.query('insert into settlement_import_bases (import_id, on_import_id) select $1, unnest($2::integer[])', [
-    importId,
-    [...bases],
-  ])
+  await INSERT(client, stored)
+  await INSERT_BASES(client, { importId: stored.importId, bases: [...bases] })
 }
 
-type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy' | 'amount' | 'insertedAmount'> & {
-  now: Date
-  bases: Iterable<number>
-  amount: Paise
-  insertedAmount: Paise
-}
+type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy'> & { now: Date }
+
+const INSERT = query<object, NewImport>(`
+  insert into settlement_imports
+    (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, matched, amount_paise,
+     inserted_amount_paise)
+  values (:importId, :now, :person, :file, :sha256, :inserted, :unchanged, :updated, :matched, :amount, :insertedAmount)`)
+
+const INSERT_BASES = query<object, { importId: number; bases: number[] }>(
+  'insert into settlement_import_bases (import_id, on_import_id) select :importId, unnest(:bases::integer[])',
+)
 
 /** Returns all imports, oldest first. */
-export async function listImports(db: Queryable): Promise<StoredImport[]> {
-  const { rows } = await db.query<StoredImport>(
-    `select import_id as "importId", imported_at as at, imported_by as person, file, sha256,
-            inserted, unchanged, updated, matched,
-            amount_paise as amount, inserted_amount_paise as "insertedAmount", undone_at as "undoneAt", undone_by as "undoneBy"
-       from settlement_imports
-      order by import_id`,
-  )
-  return rows
-}
+export const listImports = query<StoredImport, object>(`
+  select import_id, imported_at as at, imported_by as person, file, sha256, inserted, unchanged, updated, matched,
+         amount_paise as amount, inserted_amount_paise as inserted_amount, undone_at, undone_by
+    from settlement_imports
+   order by import_id`)
 
 /**
  * Deletes the settlements that an import inserted and restores the settlements that it changed. Returns the numbers of
@@ -144,7 +137,7 @@ export async function undoImport(
   await lockSettlements(client)
   const why = await findObstacle(client, importId)
   if (why) return why
-  await client.query(`${intoVersions({ undone: true })} from settlements s where s.import_id = $1`, [importId, now])
+  await STORE_VERSIONS(client, { importId, now })
   // Restores before deleting: a restored settlement gets the number of its earlier import, so the delete below does not
   // remove it.
   const restored = await client.query(
@@ -156,29 +149,32 @@ export async function undoImport(
     [importId, now],
   )
   const removed = await client.query('delete from settlements where import_id = $1', [importId])
-  await client.query('update settlement_imports set undone_at = $2, undone_by = $3 where import_id = $1', [
-    importId,
-    now,
-    person,
-  ])
+  await SET_UNDONE(client, { importId, now, person })
   return { removed: removed.rowCount ?? 0, restored: restored.rowCount ?? 0 }
 }
 
+const STORE_VERSIONS = query<object, { importId: number; now: Date }>(
+  `${intoVersions({ undone: true })} from settlements s where s.import_id = :importId`,
+)
+
+const SET_UNDONE = query<object, { importId: number; now: Date; person: string }>(
+  'update settlement_imports set undone_at = :now, undone_by = :person where import_id = :importId',
+)
+
 async function findObstacle(client: Queryable, importId: number): Promise<NotUndone | undefined> {
-  const { rows } = await client.query<{ undoneAt: Date | null; undoneBy: string; builtOn: number[] }>(
-    `select i.undone_at as "undoneAt", i.undone_by as "undoneBy",
-            array(select b.import_id
-                    from settlement_import_bases b
-                    join settlement_imports l
-                      on l.import_id = b.import_id and l.undone_at is null and l.inserted + l.updated + l.matched > 0
-                   where b.on_import_id = i.import_id
-                   order by b.import_id) as "builtOn"
-       from settlement_imports i
-      where i.import_id = $1`,
-    [importId],
-  )
-  const [found] = rows
+  const [found] = await FIND_UNDO(client, { importId })
   if (found === undefined) return { rejected: 'unknown' }
   if (found.undoneAt) return { rejected: 'undone', at: found.undoneAt, by: found.undoneBy }
   return found.builtOn.length > 0 ? { rejected: 'built on', builtOn: found.builtOn } : undefined
 }
+
+const FIND_UNDO = query<{ undoneAt: Date | null; undoneBy: string; builtOn: number[] }, { importId: number }>(`
+  select i.undone_at, i.undone_by,
+         array(select b.import_id
+                 from settlement_import_bases b
+                 join settlement_imports l
+                   on l.import_id = b.import_id and l.undone_at is null and l.inserted + l.updated + l.matched > 0
+                where b.on_import_id = i.import_id
+                order by b.import_id) as built_on
+    from settlement_imports i
+   where i.import_id = :importId`)

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../platform/db/pool.ts'
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { UNPADDED } from '../../platform/fields.ts'
 import type { Changing } from './changes.ts'
-import { intoVersions, nextImportId, storeImport } from './imports.ts'
+import { intoVersions, nextImportId, storeImport, useIndexes } from './imports.ts'
 
 /**
  * Finds the payments of stored rows whose payment was unknown when they were imported, because a report added the
@@ -20,14 +20,11 @@ export async function matchReferences(
   client: Queryable,
   { importId, now, bases }: Omit<Changing, 'account'>,
 ): Promise<number> {
-  // Forces index lookups, because a sequential scan would read all settlements.
-  await client.query(
-    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
-  )
+  await useIndexes(client)
   const [since] = await SINCE(client, {})
   let matched = 0
   for (const match of [BY_REFERENCE, BY_UTR]) {
-    const { rows } = await client.query<{ storedBy: number | null; rows: number }>(match, [importId, now, since?.time])
+    const rows = await match(client, { importId, now, since: since?.time })
     for (const { storedBy } of rows) if (storedBy !== null && storedBy !== importId) bases.add(storedBy)
     matched += rows.reduce((sum, { rows: count }) => sum + count, 0)
   }
@@ -71,19 +68,20 @@ const SINCE = query<{ time: Date }, object>(`
  * Stores new versions of the rows of `matched`, which has their keys, their payment's UTR if it differs from their own, and
  * the account of their payment unless the file's account stays.
  */
-const storing = (matched: string) => `
+const storing = (matched: string) =>
+  plannedQuery<{ storedBy: number | null; rows: number }, { importId: number; now: Date; since: Date | undefined }>(`
   with matched as materialized (${matched}), before as (
     ${intoVersions({ undone: false })}
       from matched m
       join settlements s on s.mid = m.mid and s.utr = m.utr
   ), after as (
     update settlements s
-       set payment_utr = coalesce(m.payment_utr, s.payment_utr), paid_account = coalesce(s.paid_account, m.account), import_id = $1,
-           recorded_at = greatest(s.recorded_at, $2)
+       set payment_utr = coalesce(m.payment_utr, s.payment_utr), paid_account = coalesce(s.paid_account, m.account),
+           import_id = :importId, recorded_at = greatest(s.recorded_at, :now)
       from matched m
      where s.mid = m.mid and s.utr = m.utr
   )
-  select import_id as "storedBy", count(*) as rows from matched group by import_id`
+  select import_id as stored_by, count(*) as rows from matched group by import_id`)
 
 /** A reference that several payments of a merchant share identifies none of these payments. */
 const BY_REFERENCE = storing(`
@@ -91,7 +89,7 @@ const BY_REFERENCE = storing(`
            case when s.account is null or p.received_at <= s.recorded_at then p.acquirer end as account
       from payments p
       join settlements s on s.mid = p.mid and ${ITEM} in (p.bank_reference, '0000' || p.bank_reference)
-     where p.bank_reference_at > $3
+     where p.bank_reference_at > :since
        and ${UNPADDED(ITEM)} = p.bank_reference
        and not exists (select from payments taken where taken.mid = p.mid and taken.utr = p.bank_reference)
        and not exists (
@@ -103,4 +101,4 @@ const BY_UTR = storing(`
     select s.mid, s.utr, s.import_id, null as payment_utr, p.acquirer as account
       from payments p
       join settlements s on s.mid = p.mid and ${ITEM} = p.utr
-     where p.received_at > $3 and s.account is null and s.paid_account is null`)
+     where p.received_at > :since and s.account is null and s.paid_account is null`)

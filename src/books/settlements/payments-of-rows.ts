@@ -1,7 +1,9 @@
 import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import { UNPADDED, UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
 import { IS_DEDUCTION } from './deductions.ts'
+import { useIndexes } from './imports.ts'
 
 /**
  * Finds the payments that rows in a settlement file name by the bank's reference, by the service's `orderId` or
@@ -21,32 +23,26 @@ export async function preparePaymentNames(client: Queryable): Promise<void> {
  * and removes the row. `unnamed` lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
  */
 export async function namePayments(client: Queryable): Promise<{ errors: LineError[]; unnamed: number[] }> {
-  // Forces index lookups, because a sequential scan would read all payments for each batch.
-  await client.query(
-    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
-  )
+  await useIndexes(client)
   for (const facts of [REFERENCES, ORDERS, REFUNDS, IDS, FOREIGN_ORDERS, ORDERS_AS_UTR, STORED]) {
     await client.query(`insert into payment_names (line, fact, utr, order_id, reference) ${facts}`)
   }
   await client.query('set local enable_hashjoin = on')
-  const { rows } = await client.query<NamingRow>(ROWS)
-  const resolved = rows.map((row) => ({ row, ...resolve(row) }))
+  const resolved = (await ROWS(client, {})).map((row) => ({ row, ...resolve(row) }))
   const errors = resolved.flatMap(({ row, error }) => (error === undefined ? [] : [{ line: row.line, text: error }]))
-  if (errors.length > 0) {
-    await client.query('delete from incoming where line = any ($1)', [errors.map(({ line }) => line)])
-  }
+  if (errors.length > 0) await REMOVE(client, { lines: errors.map(({ line }) => line) })
   const named = resolved.flatMap(({ row: { line }, names }) => (names === undefined ? [] : [{ line, ...names }]))
-  if (named.length > 0) {
-    await client.query(
-      `update incoming i
-          set utr = n.utr, payment_utr = n."paymentUtr", given_payment_utr = n."givenPaymentUtr"
-         from json_to_recordset($1) as n (line bigint, utr text, "paymentUtr" text, "givenPaymentUtr" text)
-        where n.line = i.line`,
-      [JSON.stringify(named)],
-    )
-  }
+  if (named.length > 0) await NAME(client, { named: JSON.stringify(named) })
   return { errors, unnamed: named.flatMap(({ line, isKnown }) => (isKnown ? [] : [line])) }
 }
+
+const REMOVE = plannedQuery<object, { lines: number[] }>('delete from incoming where line = any (:lines)')
+
+const NAME = plannedQuery<object, { named: string }>(`
+  update incoming i
+     set utr = n.utr, payment_utr = n."paymentUtr", given_payment_utr = n."givenPaymentUtr"
+    from json_to_recordset(:named) as n (line bigint, utr text, "paymentUtr" text, "givenPaymentUtr" text)
+   where n.line = i.line`)
 
 type Fact = {
   fact: 'reference' | 'order' | 'refund' | 'id' | 'foreign order' | 'order as utr' | 'stored'
@@ -175,15 +171,15 @@ const STORED = `
     join settlements s on s.mid = i.mid and s.utr = ${OWN_UTR} collate "C"
    where i.utr is null`
 
-const ROWS = `
+const ROWS = plannedQuery<NamingRow, object>(`
   with known as (
     delete from payment_names returning line, fact, utr, order_id, reference
   )
-  select i.line, ${IS_DEDUCTION} as "isDeduction", i.utr, i.payment_utr as "paymentUtr", i.order_id as "orderId",
-         i.acquirer_payment_id as "paymentId", ${OWN_UTR} as "ownUtr", coalesce(f.facts, '[]') as facts
+  select i.line, ${IS_DEDUCTION} as is_deduction, i.utr, i.payment_utr, i.order_id,
+         i.acquirer_payment_id as payment_id, ${OWN_UTR} as own_utr, coalesce(f.facts, '[]') as facts
     from incoming i
     left join (
       select line, json_agg(json_build_object('fact', fact, 'utr', utr, 'orderId', order_id, 'reference', reference)) as facts
         from known
        group by line) f using (line)
-   where f.line is not null or ${IS_NAMED}`
+   where f.line is not null or ${IS_NAMED}`)

@@ -1,7 +1,7 @@
 import type { SettledEvent } from '../../gateway/acquirers/acquirer.ts'
 import { ordersOfPayments } from '../../gateway/payments/import-daily-report.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { addPaise, type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
@@ -101,23 +101,12 @@ const toCsv = (fields: readonly (string | undefined)[]) =>
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
   const unnamed = events.flatMap(({ line }) => (line && line.orderId === undefined ? (line.payment.id ?? []) : []))
   const ofPayments = await ordersOfPayments(db, acquirer, unnamed)
-  const { rows } = await db.query<{ event: number; mid: string; orderId: string } & Record<FoundUtr, string | null>>(
-    `select e.event, i.mid, i.order_id as "orderId", s.utr as "storedUtr", own.utr as "ownUtr",
-            case when own.acquirer_payment_id = e.payment_id then own.utr else second.utr end as "paymentUtr"
-       from unnest($1::text[], $2::text[], $4::text[]) with ordinality as e (order_id, earlier_utr, payment_id, event)
-       join payment_intents i on i.order_id = e.order_id
-       join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id and a.acquirer = $3
-       left join settlements s on s.mid = i.mid and s.utr = e.earlier_utr
-       left join payments own on own.mid = i.mid and own.utr = i.utr
-       left join payments second on second.mid = i.mid and second.order_id = i.order_id and second.kind = 'second'
-        and second.acquirer_payment_id = e.payment_id`,
-    [
-      events.map(({ line }) => line?.orderId ?? ofPayments.get(line?.payment.id ?? '')),
-      events.map(({ line }) => line?.earlierUtr),
-      acquirer,
-      events.map(({ line }) => line?.payment.id),
-    ],
-  )
+  const rows = await ORDERS(db, {
+    acquirer,
+    orderIds: events.map(({ line }) => line?.orderId ?? ofPayments.get(line?.payment.id ?? '')),
+    utrs: events.map(({ line }) => line?.earlierUtr),
+    paymentIds: events.map(({ line }) => line?.payment.id),
+  })
   return new Map(
     rows.map(({ event, storedUtr, ownUtr, paymentUtr, ...order }) => [
       event,
@@ -128,14 +117,26 @@ async function findOrders(db: Queryable, acquirer: string, events: readonly Sett
 
 const NOT_FOUND = { mid: undefined, orderId: undefined, storedUtr: undefined, ownUtr: undefined, paymentUtr: undefined }
 
-type FoundUtr = 'storedUtr' | 'ownUtr' | 'paymentUtr'
+const ORDERS = plannedQuery<
+  { event: number; mid: string; orderId: string } & Record<'storedUtr' | 'ownUtr' | 'paymentUtr', string | null>,
+  { acquirer: string } & Record<'orderIds' | 'utrs' | 'paymentIds', (string | undefined)[]>
+>(`
+  select e.event, i.mid, i.order_id, s.utr as stored_utr, own.utr as own_utr,
+         case when own.acquirer_payment_id = e.payment_id then own.utr else second.utr end as payment_utr
+    from unnest(:orderIds::text[], :utrs::text[], :paymentIds::text[]) with ordinality as e (order_id, earlier_utr, payment_id, event)
+    join payment_intents i on i.order_id = e.order_id
+    join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id and a.acquirer = :acquirer
+    left join settlements s on s.mid = i.mid and s.utr = e.earlier_utr
+    left join payments own on own.mid = i.mid and own.utr = i.utr
+    left join payments second on second.mid = i.mid and second.order_id = i.order_id and second.kind = 'second'
+     and second.acquirer_payment_id = e.payment_id`)
 
 /** Counts the rows that an import inserted on days of closed months, whose reports they change. */
 export const countInClosedMonths = query<{ rows: number }, { importId: number }>(`
   select count(*) as rows
     from settlements s
     join settlement_imports i on i.import_id = :importId and i.import_id = s.import_id and s.recorded_at >= i.imported_at
-    join closed_months c on c.month = to_char(coalesce(s.value_date, s.initiated_at at time zone interval '330 minutes'), 'YYYY-MM')
+    join closed_months c on c.month = to_char(coalesce(s.value_date, ist_day(s.initiated_at)), 'YYYY-MM')
    where not exists (select from settlement_versions v
                       where v.mid = s.mid and v.utr = s.utr and v.replaced_by_import_id = :importId and not v.undone)`)
 
@@ -149,15 +150,13 @@ export async function storeRests(
   account: string,
   rests: Pulled['rests'],
 ): Promise<void> {
-  const found = [...rests.values()]
-  await db.query(
-    `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, unknown_orders_paise, day)
-     select $1, $2, * from unnest($3::text[], $4::bigint[], $5::bigint[], $6::date[])`,
-    [
-      ...[importId, account, [...rests.keys()]],
-      found.map(({ adjustments, unknownOrders }) => adjustments + unknownOrders),
-      found.map(({ unknownOrders }) => unknownOrders),
-      found.map(({ day }) => day),
-    ],
-  )
+  const found = [...rests].map(([reference, { adjustments, unknownOrders, day }]) => {
+    return { reference, amount: adjustments + unknownOrders, others: unknownOrders, day }
+  })
+  await STORE_RESTS(db, { importId, account, rests: JSON.stringify(found) })
 }
+
+const STORE_RESTS = query<object, { importId: number; account: string; rests: string }>(`
+  insert into payout_rests (import_id, account, bank_reference_number, amount_paise, unknown_orders_paise, day)
+  select :importId, :account, reference, amount, others, day
+    from json_to_recordset(:rests) as r (reference text, amount bigint, others bigint, day date)`)

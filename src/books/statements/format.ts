@@ -9,7 +9,7 @@ import {
   RUPEES_RULE,
   readPaise,
 } from '../../platform/csv/amounts.ts'
-import type { BankForm, CsvFormat } from '../../platform/csv/header.ts'
+import { bankForm, type CsvFormat, type Doubt } from '../../platform/csv/header.ts'
 import { fieldReaders, type Layout } from '../../platform/csv/layouts.ts'
 import type { Paise } from '../../platform/money.ts'
 import { createBalanceChain } from './balance-chain.ts'
@@ -45,7 +45,8 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
   const readAmount = amountReader(layout.columns)
   const amountsAt = ours.flatMap((name, at) => (['credit', 'debit', 'amount'].includes(name) ? [at] : []))
 
-  function check(fields: readonly string[], line: number, isNegative: boolean) {
+  function check(fields: readonly string[], line: number, isNegative: boolean, above?: Doubt) {
+    if (above) balances?.doubt(above)
     const fieldOf = (name: string) => fields[ours.indexOf(name)] ?? ''
     const day = readers.day(fieldOf('day'))
     const fieldsOf = (name: string) => ours.flatMap((one, at) => (one === name ? [fields[at] as string] : []))
@@ -90,19 +91,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     return { value: isRetained ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
   }
 
-  const dayAt = ours.indexOf('day')
-  const bank: BankForm = {
-    names,
-    isRow: (fields) => readers.isLikeDay(fields[dayAt] ?? ''),
-    amountsAt,
-    isLikeRow: (fields) =>
-      fields.some((field, at) => ours[at] === 'reference' && /\p{L}|\d{6}/u.test(field)) &&
-      amountsAt.some((at) => isAmount(fields[at] ?? '')),
-    day: { at: dayAt, called: called('day'), rule: readers.rules.day },
-    negativeBelow: layout.negativeBelow,
-    ignoredLines: layout.ignoredLines,
-    doubt: balances?.doubt,
-  }
+  const bank = bankForm(layout, readers, { day: 'day', naming: [], references: ['reference'] })
   const format: CsvFormat = { columns: names, required: [], check, bank }
   return { format, balances, moved }
 }

@@ -98,27 +98,11 @@ export async function importStatement(
   const coversTo = until !== undefined && until >= coversFrom ? until : null
   const { newestDay, closing: closingPaise } = proved ?? {}
   await insertStatement(client, {
-    ...{
-      importId,
-      now,
-      person,
-      file,
-      mids: [...mids].sort(),
-      account,
-      coversFrom,
-      coversTo,
-      kept: stored,
-      newestDay,
-      closingPaise,
-    },
-    sha256: sha256.digest('hex'),
+    ...{ importId, now, person, file, account, coversFrom, coversTo, newestDay, closingPaise },
+    ...{ mids: [...mids].sort(), kept: stored, sha256: sha256.digest('hex') },
   })
-  await deleteUnmatched(client, {
-    mids,
-    before: matchedBefore,
-    references: [...known.references],
-    amounts: [...known.amounts],
-  })
+  const [references, amounts] = [[...known.references], [...known.amounts]]
+  await deleteUnmatched(client, { mids, before: matchedBefore, references, amounts })
   return { statement: importId, kept: stored, coversFrom, coversTo, proved, moved }
 }
 
@@ -143,14 +127,8 @@ async function firstCovered(
   { mids, account, from }: Pick<ImportingStatement, 'mids' | 'account' | 'from'>,
   { oldestDay, opening }: Proved,
 ): Promise<string> {
-  const adjoining = {
-    mids: [...mids].sort(),
-    account,
-    opening,
-    from: addDays(oldestDay, -ADJOINS_WITHIN_DAYS),
-    to: oldestDay,
-  }
-  const [before] = await readAdjoining(client, adjoining)
+  const days = { from: addDays(oldestDay, -ADJOINS_WITHIN_DAYS), to: oldestDay }
+  const [before] = await readAdjoining(client, { ...days, mids: [...mids].sort(), account, opening })
   const day = addDays(before?.day ?? oldestDay, 1)
   return day > from ? day : from
 }

@@ -1,6 +1,6 @@
 import { addPaise, type Paise } from '../../platform/money.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
-import { groupBy } from '../ledger/match-deductions.ts'
+import { groupBy, sumOf } from '../ledger/match-deductions.ts'
 
 /**
  * The possible results of comparing a payout with bank statements. If the states at several bank accounts differ, the
@@ -107,7 +107,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
 
 function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[]): Arrival {
   const expected = payouts.reduce((sum, one) => addPaise(sum, one.expected), 0)
-  const credited = lines.reduce((sum, { amount }) => addPaise(sum, amount), 0)
+  const credited = sumOf(lines)
   const credits = lines.filter(({ amount }) => amount > 0).sort((a, b) => (a.day < b.day ? -1 : 1))
   const last = credits.at(-1)
   const isTwice =

@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { isAmount, isNothing, isTooLarge, LARGE_RULE, RUPEES_RULE, readPaise } from '../../platform/csv/amounts.ts'
-import type { CsvFormat } from '../../platform/csv/header.ts'
-import { fieldReaders, IGNORED, type Layout, ONE_NAME, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
+import { isNothing, isTooLarge, LARGE_RULE, RUPEES_RULE, readPaise } from '../../platform/csv/amounts.ts'
+import { bankForm, type CsvFormat } from '../../platform/csv/header.ts'
+import { fieldReaders, IGNORED, type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
 import { errorText, matching, reportedUtr, text } from '../../platform/fields.ts'
 import { toDecimalText, toPaise } from '../../platform/money.ts'
 import { momentText } from '../../platform/time.ts'
@@ -41,6 +41,7 @@ const Line = z
 /** The columns by which a line can identify its order. */
 const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
 const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
+const PAYMENTS = { day: 'paid_at', naming: ORDER_COLUMNS, references: PAYMENT_NAMES }
 
 /**
  * The format of the acquirer's list of payments: the service's own format, or the format that a layout describes. Rows
@@ -48,7 +49,8 @@ const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
  */
 export function dailyReport(layout?: Layout): CsvFormat {
   const readers = layout && fieldReaders(layout)
-  const names = PAYMENT_COLUMNS.map((name) => layout?.columns.find(([ours]) => ours === name)?.[1])
+  const columns = PAYMENT_COLUMNS.map((name) => [name, layout?.columns.find(([ours]) => ours === name)?.[1]] as const)
+  const names = columns.map(([, theirs]) => theirs)
   const { status, time, rules } = readers ?? {}
   const written: Partial<Record<string, [((field: string) => string | undefined) | undefined, string | undefined]>> = {
     status: [status, rules?.status],
@@ -82,23 +84,7 @@ export function dailyReport(layout?: Layout): CsvFormat {
       const errors = [...unread, ...issues.filter(([name]) => !unread.has(name))]
       return { errors: errors.map(([name, problem]) => `${called(name)} ${problem}`) }
     },
-    ...(readers && {
-      bank: {
-        names,
-        // A row with totals has neither a time nor an identifier, so it is not a payment.
-        isRow: (fields) =>
-          readers.isLikeDay(fields[at('paid_at')] ?? '') ||
-          ORDER_COLUMNS.some((name) => ONE_NAME.test(fields[at(name)] ?? '')) ||
-          readers.status(fields[at('status')] as string) === IGNORED,
-        amountsAt: [at('amount')],
-        isLikeRow: (fields) =>
-          PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
-          isAmount(fields[at('amount')] ?? ''),
-        day: { at: at('paid_at'), called: called('paid_at'), rule: readers.rules.time },
-        negativeBelow: layout.negativeBelow,
-        ignoredLines: layout.ignoredLines,
-      },
-    }),
+    ...(readers && { bank: bankForm({ ...layout, columns }, readers, PAYMENTS) }),
   }
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { WithMerchantOrderId } from '../../books/reading/merchant-order-ids.ts'
+import type { WithMerchantOrderId } from '../../books/reading/merchant.ts'
 import { listArrivals, recentDays } from '../../books/reports/arrivals.ts'
 import { type JournalLine, journalOf } from '../../books/reports/journal.ts'
 import { type OpenItem, openItems } from '../../books/reports/open-items.ts'

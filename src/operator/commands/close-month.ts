@@ -14,10 +14,9 @@ import {
   sha256Of,
 } from '../../books/closing/closed-months.ts'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reading/merchant-errors.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reading/snapshot.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reports/arrivals.ts'
-import { changesOfClosedMonths } from '../../books/reports/changes-of-closed-months.ts'
-import { isEnd, type Requested, reconcile } from '../../books/reports/reconcile.ts'
+import { changesOfClosedMonths, isEnd, type Requested, reconcile } from '../../books/reports/reconcile.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { addPaise, counted, type Paise, toPaise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'

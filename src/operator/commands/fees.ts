@@ -1,8 +1,13 @@
 import * as z from 'zod'
 import { hasSameName, newestOf, rateOf } from '../../books/ledger/rate-of.ts'
-import { type AccountCharges, listCharges } from '../../books/reports/charges.ts'
-import { readRates, saveRates } from '../../books/reports/contract-rates.ts'
-import { type FeeSum, judgeFees } from '../../books/reports/fees.ts'
+import {
+  type AccountCharges,
+  type FeeSum,
+  judgeFees,
+  listCharges,
+  readRates,
+  saveRates,
+} from '../../books/reports/fees.ts'
 import { INSTRUMENTS } from '../../gateway/payments/instrument.ts'
 import { percent } from '../../gateway/tenants/schema.ts'
 import { errorText } from '../../platform/fields.ts'

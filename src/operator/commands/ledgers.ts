@@ -1,6 +1,5 @@
 import * as z from 'zod'
-import { LEDGERS } from '../../books/reports/journal.ts'
-import { isLedger, listLedgerNames, setLedgerName } from '../../books/reports/ledger-names.ts'
+import { isLedger, LEDGERS, listLedgerNames, setLedgerName } from '../../books/reports/journal.ts'
 import { errorText } from '../../platform/fields.ts'
 import { change, read } from './command.ts'
 import { flag, optional } from './field.ts'

@@ -1,4 +1,4 @@
-import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reading/merchant-errors.ts'
+import { isMerchantError, type MerchantError, merchantErrorText } from '../../books/reading/snapshot.ts'
 import { counted } from '../../platform/money.ts'
 import { CommandError } from './errors.ts'
 import type { Views } from './result.ts'

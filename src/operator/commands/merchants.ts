@@ -1,6 +1,6 @@
 import { groupBy } from '../../books/ledger/match-deductions.ts'
 import { newestOf } from '../../books/ledger/rate-of.ts'
-import { type MerchantRate, readRates, saveRates } from '../../books/reports/contract-rates.ts'
+import { type MerchantRate, readRates, saveRates } from '../../books/reports/fees.ts'
 import type { DatabaseConfig } from '../../config.ts'
 import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'

@@ -1,4 +1,4 @@
-import type { MerchantError } from '../../books/reading/merchant-errors.ts'
+import type { MerchantError } from '../../books/reading/snapshot.ts'
 import { type ArrivedPayout, isOpenPayout, listArrivals, recentDays } from '../../books/reports/arrivals.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { receivedText } from '../texts.ts'

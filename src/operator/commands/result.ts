@@ -1,4 +1,4 @@
-import type { MerchantError } from '../../books/reading/merchant-errors.ts'
+import type { MerchantError } from '../../books/reading/snapshot.ts'
 import { type Paise, toDecimalText, toIndianRupees, toJsonNumber } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { toOneLine } from '../support/harmless.ts'

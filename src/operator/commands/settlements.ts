@@ -104,7 +104,7 @@ export const settlementCommands = [
   read('settlements imports', 'List settlement imports', {
     title: 'Settlements',
     async run(_, { db }) {
-      return table('import, at, person, file, rows, matched, ₹amount, undone, sha256', await listImports(db), {
+      return table('import, at, person, file, rows, matched, ₹amount, undone, sha256', await listImports(db, {}), {
         empty: 'No settlement imports.',
         changes: ({ importId }) => [{ import: String(importId) }],
         json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { addDays, createBankDays, type Days } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
 import { snapshotOf } from '../../books/reading/snapshot.ts'
-import { findPayout } from '../../books/reports/match-credit.ts'
+import { findPayout } from '../../books/reports/arrivals.ts'
 import {
   type ImportedStatement,
   importStatement,

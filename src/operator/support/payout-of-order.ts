@@ -1,6 +1,6 @@
 import { addDays, type Days } from '../../books/ledger/bank-days.ts'
 import type { Discrepancy } from '../../books/ledger/discrepancies.ts'
-import { isMerchantError } from '../../books/reading/merchant-errors.ts'
+import { isMerchantError } from '../../books/reading/snapshot.ts'
 import { type ArrivedPayout, listArrivals } from '../../books/reports/arrivals.ts'
 import { isEnd, reconcile } from '../../books/reports/reconcile.ts'
 import type { ArrivalState } from '../../books/statements/judge-arrivals.ts'

@@ -1,5 +1,6 @@
 import { counted } from '../money.ts'
-import { isNothing, readUnits } from './amounts.ts'
+import { isAmount, isNothing, readUnits, withoutMinus } from './amounts.ts'
+import { type FieldReaders, IGNORED, type Layout } from './layouts.ts'
 
 /** Parses the header of a file's table, which names its columns, in the service's own format or in a bank's. */
 
@@ -24,37 +25,79 @@ export type CsvFormat = {
   required: readonly (readonly string[])[]
   /**
    * Checks the `fields` of the record in this line. The fields are in the order of `columns`, and empty if the file
-   * lacks the column. `isNegative` is true below a title that makes amounts negative. Returns the record in the text format
-   * of COPY, without the line number; an empty text is not stored.
+   * lacks the column. `isNegative` is true below a title that makes amounts negative. `doubt` is a possible error in the
+   * records above, if the form `isProvable`. Returns the record in the text format of COPY, without the line number; an
+   * empty text is not stored.
    */
-  check: (fields: readonly string[], line: number, isNegative: boolean) => Checked<string>
+  check: (fields: readonly string[], line: number, isNegative: boolean, doubt?: Doubt) => Checked<string>
   bank?: BankForm
 }
+
+/**
+ * A possible error in non-row records, which is reported only if the balances do not prove that the file is complete. A
+ * break of the balances at the row in line `above` follows from the error.
+ */
+export type Doubt = { line: number; text: string; above?: number }
 
 /**
  * The format of a bank's file. Its table may have lines above the header and below the last row, and additional
  * columns.
  */
-export type BankForm = {
+export type BankForm = Pick<Layout, 'negativeBelow' | 'ignoredLines'> & {
   /** The bank's names of `columns`, in their order; undefined for a column that the file does not have. */
   names: readonly (string | undefined)[]
-  /** Whether these fields, in the order of `columns`, are meant as a row of the table. */
-  isRow: (fields: readonly string[]) => boolean
-  /** The positions of the amount columns in `names`. */
-  amountsAt: readonly number[]
-  /** Whether the fields contain an amount and a reference, as rows do. */
-  isLikeRow: (fields: readonly string[]) => boolean
-  /** The position of the day column in `names`, its name in messages, and the format of a day. */
-  day: { at: number; called: string; rule: string }
-  /** The layout's titles that make the amounts below them negative, and the lines that it ignores. */
-  negativeBelow: readonly string[]
-  ignoredLines: readonly string[]
-  /**
-   * Receives a possible error in non-row records, which the caller reports only if the balances do not prove that the
-   * file is complete. A break of the balances at the row in line `above` follows from the error.
-   */
-  doubt?: ((error: { line: number; text: string; above?: number }) => void) | undefined
+  readers: FieldReaders
+  /** The positions of columns in `names`. `money` has the amounts, fee and tax. */
+  at: Record<'status' | 'naming' | 'references' | 'amounts' | 'money', readonly number[]> & { day: number }
+  /** The name of the day's column in messages. */
+  dayCalled: string
+  /** Whether balances prove that no row is missing. */
+  isProvable: boolean
 }
+
+type ColumnPair = readonly [string, string | undefined]
+
+/** The columns of one kind of file that contain a row's day, its identifiers, and the references of any row. */
+type KindOfFile = { day: string; naming: readonly string[]; references: readonly string[] }
+
+/** Returns the form of the layout's files. `columns` are pairs of the service's column and the bank's. */
+export function bankForm(
+  { columns, negativeBelow, ignoredLines }: Omit<Layout, 'columns'> & { columns: readonly ColumnPair[] },
+  readers: FieldReaders,
+  { day, naming, references }: KindOfFile,
+): BankForm {
+  const placesOf = (...names: readonly string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
+  const [dayAt = -1] = placesOf(day)
+  return {
+    ...{ negativeBelow, ignoredLines, readers, isProvable: placesOf('balance').length > 0 },
+    names: columns.map(([, theirs]) => theirs && withoutMinus(theirs)),
+    at: {
+      ...{ day: dayAt, status: placesOf('status'), naming: placesOf(...naming), references: placesOf(...references) },
+      amounts: placesOf('amount', 'credit', 'debit'),
+      money: placesOf('amount', 'credit', 'debit', 'fee', 'tax'),
+    },
+    dayCalled: `${columns[dayAt]?.[1]} (${day})`,
+  }
+}
+
+/**
+ * Returns whether these fields are meant as a row of the table. A row of totals has neither an identifier nor a date. A
+ * row that is not paid out yet may lack both, so it is recognized by its status.
+ */
+const isRow = ({ at, readers }: BankForm, fields: readonly string[]) =>
+  readers.isLikeDay(fields[at.day] ?? '') ||
+  at.naming.some((place) => ONE_NAME.test(fields[place] ?? '')) ||
+  at.status.some((place) => readers.status(fields[place] ?? '') === IGNORED)
+
+/**
+ * A reference or an id: a single word with a digit, unlike the text of a footer, such as `Total (2)` or `Page 1 of 2`.
+ */
+const ONE_NAME = /^[\w.-]*\d[\w.-]*$/
+
+/** Returns whether the fields contain an amount and a reference, as rows do. */
+const isLikeRow = ({ at }: BankForm, fields: readonly string[]) =>
+  at.references.some((place) => /\p{L}|\d{6}/u.test(fields[place] ?? '')) &&
+  at.amounts.some((place) => isAmount(fields[place] ?? ''))
 
 /** Returns the reader of the records below this header, or every error of the header. */
 export function readHeader(
@@ -110,22 +153,24 @@ export function readHeader(
  */
 function readBankRecords(
   header: readonly string[],
-  { names, isRow, isLikeRow, amountsAt, day, doubt, ...lines }: BankForm,
+  form: BankForm,
   check: CsvFormat['check'],
   delimiter: string,
 ): Checked<RecordReader> {
+  const { names, at, dayCalled, isProvable, negativeBelow: negativeTitles, ignoredLines } = form
   const several = names.filter((name) => name !== undefined && isOneOfSeveral(header, name, names))
   if (several.length > 0)
     return { errors: several.map((name) => `has ${name} more than once: write ${name}#1 or ${name}#2 in the layout`) }
   const positions = positionsOf(header, names)
-  const dayAt = positions[day.at] as number
-  const dayRule = `${day.called} ${day.rule}`
+  const dayAt = positions[at.day] as number
+  const dayRule = `${dayCalled} ${form.readers.rules.day}`
   const isHeader = (record: readonly string[]) =>
     positions.every((at) => at < 0 || comparable(record[at] ?? '') === comparable(header[at] ?? ''))
   const isOtherHeader = (record: readonly string[]) => {
     const written = record.map(cleaned).filter((field) => field !== '')
     return written.length >= 3 && WORDS.test(record[dayAt] ?? '') && written.every((field) => WORDS.test(field))
   }
+  const table = { header, positions, delimiter, form, dayAt }
   const unread: { line: number; text: string }[] = []
   let hasRows = false
   let first: { line: number; text: string } | undefined
@@ -139,18 +184,19 @@ function readBankRecords(
   function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
     const text = record.join(' ')
     if (!/[\p{L}\d]/u.test(text)) return
-    const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
+    const written = fields[at.day] || record.find((field) => field.trim() !== '') || ''
     first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is not a day: ${dayRule}` }
     // A word such as `Total` marks a row of totals only if the day field does not begin with a digit, because a
     // narration may contain such a word too.
     const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
-    if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${dayRule}` }
-    const only = onlyText(record, fields)
-    if (only !== undefined && isOneOf(lines.negativeBelow, only)) {
+    if (isLikeRow(form, fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${dayRule}` }
+    const hasMoney = at.money.some((place) => /[1-9]/.test(fields[place] ?? ''))
+    const only = hasMoney ? undefined : onlyText(record)
+    if (only !== undefined && isOneOf(negativeTitles, only)) {
       negativeBelow = only
       return
     }
-    if (only !== undefined && isOneOf(lines.ignoredLines, only)) {
+    if (only !== undefined && isOneOf(ignoredLines, only)) {
       if (negativeBelow !== undefined) title ??= { line, text: belowNegative(only, negativeBelow) }
       return
     }
@@ -160,7 +206,7 @@ function readBankRecords(
     between ??= { line, repeatsHeader: false, hasText: false }
     if (isHeader(record)) between.repeatsHeader = true
     else if (isOtherHeader(record)) between.otherHeader ??= line
-    else if (amountsAt.some((at) => /[1-9]/.test(fields[at] ?? ''))) between.amountIn ??= line
+    else if (hasMoney) between.amountIn ??= line
     else if (!PAGE.test(text)) between.hasText = true
   }
 
@@ -168,82 +214,87 @@ function readBankRecords(
     check(record, line) {
       if (record.some((field) => field.includes('\ufffd'))) return { errors: [NOT_UTF8] }
       const fields = positions.map((position) => cleaned(record[position] ?? ''))
-      const isCounted = COUNTED_DAY.test(fields[day.at] ?? '') && isLikeRow(fields)
-      if (!isRow(fields) && !isCounted) {
+      const isCounted = COUNTED_DAY.test(fields[at.day] ?? '') && isLikeRow(form, fields)
+      if (!isRow(form, fields) && !isCounted) {
         leaveOut(record, fields, line)
         return undefined
       }
       if (!hasRows && last) unread.push(last)
       hasRows = true
       last = undefined
-      const found = between && errorBetween(between, line, doubt !== undefined)
-      const error = found ? { ...found, above: line } : title
+      const found = between && errorBetween(between, line, isProvable)
+      const error: Doubt | undefined = found ? { ...found, above: line } : title
       between = undefined
       title = undefined
-      if (error && doubt) doubt(error)
-      else if (error) return { errors: [error.text], line: error.line }
-      if (swallowsRow(record)) return { errors: ['has a quote that is not closed'] }
+      if (error && !isProvable) return { errors: [error.text], line: error.line }
+      if (swallowsRow(table, record)) return { errors: ['has a quote that is not closed'] }
       if (record.slice(header.length).some((field) => field.trim() !== '')) {
         return { errors: [`has ${counted(record.length, 'field')}, not ${header.length}`] }
       }
-      const cut = amountsAt.find((at) => isCutAtComma(record, positions[at] as number))
+      const cut = at.money.find((place) => isCutAtComma(table, record, positions[place] as number))
       if (cut !== undefined) return { errors: [`${names[cut]} ${CUT_AT_COMMA}`] }
-      if (isCounted) return { errors: [`${day.called} ${COUNTED_DAY_RULE}`] }
+      if (isCounted) return { errors: [`${dayCalled} ${COUNTED_DAY_RULE}`] }
       const rounded = names.flatMap((name, index) =>
         ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
       )
-      return rounded.length > 0 ? { errors: rounded } : check(fields, line, negativeBelow !== undefined)
+      return rounded.length > 0 ? { errors: rounded } : check(fields, line, negativeBelow !== undefined, error)
     },
     end: () => (hasRows ? [...unread, ...(last ? [last] : [])] : first ? [first] : []),
   }
   return { value }
+}
 
-  /**
-   * Returns the text of a record whose other fields are empty, numbers or 0.00, as the title of a group of rows is.
-   * Returns undefined for a record with an amount.
-   */
-  function onlyText(record: readonly string[], fields: readonly string[]): string | undefined {
-    if (amountsAt.some((at) => /[1-9]/.test(fields[at] ?? ''))) return undefined
-    const isText = (field: string) => /\p{L}/u.test(field) && !isNothing(field) && readUnits(field) === undefined
-    const [only, ...others] = record.map(cleaned).filter(isText)
-    return others.length === 0 ? only : undefined
-  }
+/**
+ * Returns the text of a record whose other fields are empty, numbers or 0.00, as the title of a group of rows is.
+ */
+function onlyText(record: readonly string[]): string | undefined {
+  const isText = (field: string) => /\p{L}/u.test(field) && !isNothing(field) && readUnits(field) === undefined
+  const [only, ...others] = record.map(cleaned).filter(isText)
+  return others.length === 0 ? only : undefined
+}
 
-  /**
-   * Whether the amount at this position was split at its thousands comma, so that the rest of the amount is in a field
-   * without a column.
-   */
-  function isCutAtComma(record: readonly string[], at: number): boolean {
-    const isFree = record.length > header.length || (header[at + 1] ?? '').trim() === ''
-    return (
-      delimiter === ',' &&
-      isFree &&
-      !positions.includes(at + 1) &&
-      /(?<!\d)[1-9]\d{0,2}$/.test(cleaned(record[at] ?? '')) &&
-      /^(?:\d{2},){0,3}\d{3}(?:\.\d*)?(?:,|$)/.test(
-        record
-          .slice(at + 1)
-          .map(cleaned)
-          .join(),
-      )
+/** A bank's table. `positions` are those of the form's columns in the header, and `dayAt` that of the day. */
+type Table = {
+  header: readonly string[]
+  positions: readonly number[]
+  delimiter: string
+  form: BankForm
+  dayAt: number
+}
+
+/**
+ * Whether the amount at this position was split at its thousands comma, so that the rest of the amount is in a field
+ * without a column.
+ */
+function isCutAtComma({ header, positions, delimiter }: Table, record: readonly string[], place: number): boolean {
+  const isFree = record.length > header.length || (header[place + 1] ?? '').trim() === ''
+  return (
+    delimiter === ',' &&
+    isFree &&
+    !positions.includes(place + 1) &&
+    /(?<!\d)[1-9]\d{0,2}$/.test(cleaned(record[place] ?? '')) &&
+    /^(?:\d{2},){0,3}\d{3}(?:\.\d*)?(?:,|$)/.test(
+      record
+        .slice(place + 1)
+        .map(cleaned)
+        .join(),
     )
-  }
+  )
+}
 
-  /**
-   * Whether a field contains the following line because the field's quote is not closed. Such a field contains a day at
-   * the position where rows have a day.
-   */
-  function swallowsRow(record: readonly string[]): boolean {
-    const hasDay = (fields: readonly string[]) =>
-      isRow(names.map((_, at) => (at === day.at ? (fields[dayAt] ?? '') : '')))
-    return record.some((field, at) => {
-      const [rest = '', ...others] = field.split(LINE_BREAK).map((line) => line.split(delimiter))
-      return (
-        others.some((fields) => fields.length > 1 && hasDay(fields)) ||
-        (others.length > 0 && dayAt > at && hasDay([...record.slice(0, at), ...rest]))
-      )
-    })
-  }
+/**
+ * Whether a field contains the following line because the field's quote is not closed. Such a field contains a day at
+ * the position where rows have a day.
+ */
+function swallowsRow({ form, dayAt, delimiter }: Table, record: readonly string[]): boolean {
+  const hasDay = (fields: readonly string[]) => form.readers.isLikeDay(fields[dayAt] ?? '')
+  return record.some((field, place) => {
+    const [rest = '', ...others] = field.split(LINE_BREAK).map((line) => line.split(delimiter))
+    return (
+      others.some((fields) => fields.length > 1 && hasDay(fields)) ||
+      (others.length > 0 && dayAt > place && hasDay([...record.slice(0, place), ...rest]))
+    )
+  })
 }
 
 /**

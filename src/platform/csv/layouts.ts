@@ -34,11 +34,6 @@ export type Layout = {
 export const IGNORED = 'IGNORED'
 
 /**
- * A reference or an id: a single word with a digit, unlike the text of a footer, such as `Total (2)` or `Page 1 of 2`.
- */
-export const ONE_NAME = /^[\w.-]*\d[\w.-]*$/
-
-/**
  * Columns of a statement. `sign` contains CR or DR for `amount`, and a second `balance` column contains CR or DR for
  * the balance. Several columns may contain a `reference`.
  */
