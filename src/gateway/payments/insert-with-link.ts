@@ -53,7 +53,7 @@ export async function insertWithLink(
   return stored
 }
 
-/** Looks an intent up, and repeats the look-up every `pauseMs` while the database is unavailable. */
+/** Looks an intent up, and repeats this every `pauseMs` while the database is unavailable. */
 async function isFound(
   intents: Linking['intents'],
   intent: Intent,

@@ -84,7 +84,7 @@ export function buildIntent(
 
 /**
  * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are adjacent in the index, and 80
- * random bits, so that an identifier cannot be guessed. The random bits come from a UUID, without its version and
+ * random bits, so that they cannot be guessed. The random bits come from a UUID, without its version and
  * variant digits, because Node.js prepares UUIDs in advance.
  */
 export function newId(now: Date): string {
