@@ -100,7 +100,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
   ): Promise<SavedException> => {
     const left = await roomOf(db, { ...subject, kind })
     if (left.room <= 0) return 'no room'
-    // Subtracts before the statement is sent, because other calls may arrive while the statement is running.
+    // Subtracts before the statement is sent, because other calls may arrive while it is running.
     left.room -= 1
     if (await saveException(db, kind, subject, now)) return 'new'
     left.room += 1

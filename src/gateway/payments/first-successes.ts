@@ -74,7 +74,7 @@ const NO_PAYMENTS = { payments: [], isOfAnotherOrder: false, attemptKnown: false
 /** `version` changes with each update of the order. */
 type FoundOrder = StoredIntent & { isReferenceUsed: boolean; version: string }
 
-/** Finds the order of each report by the report's place in the batch, which begins with 1. */
+/** Finds the order of each report by its place in the batch, which begins with 1. */
 async function findOrders(db: Transactional, batch: Notified[]): Promise<Map<number, FoundOrder>> {
   const reports = batch.map(({ report }) => toReported(report))
   return new Map((await FIND_ORDERS(db, toColumns(reports))).map((row) => [row.place, row]))
@@ -104,7 +104,7 @@ const FIND_ORDERS = query<FoundOrder & { place: number }, Columns<ReturnType<typ
     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
    where ${isReportedBy('r.acquirer', 'r.acquirer_order_id')}`)
 
-/** Stores the payments of orders that have not changed since they were judged, and returns the orderIds of these orders. */
+/** Stores the payments of orders that have not changed since they were judged, and returns their orderIds. */
 async function pay(db: Transactional, payments: FirstPayment[]): Promise<Set<string>> {
   if (payments.length === 0) return new Set()
   try {

@@ -82,7 +82,7 @@ export async function importDailyReport(
     }
     return result
   } finally {
-    // Closing the connection removes the temporary table and the connection's settings.
+    // Closing the connection removes the temporary table and the settings.
     client.release(true)
   }
 }
@@ -144,11 +144,11 @@ async function saveLines(
     },
     onWarning,
   )
-  // Collects statistics, because without statistics PostgreSQL would sort the whole table for each batch.
+  // Collects statistics, because PostgreSQL would otherwise sort the whole table for each batch.
   await client.query('analyze daily_report')
 }
 
-/** `isUnderWay` is true if the code of a failed attempt indicates that the attempt may still succeed. */
+/** `isUnderWay` is true if the code of a failed attempt indicates that it may still succeed. */
 type Line = PaymentReport & { line: number; isUnderWay: boolean }
 
 type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
@@ -202,7 +202,7 @@ const LINES = plannedQuery<StoredLine, { after: number }>(`
    order by line
    limit ${BATCH_LINES}`)
 
-/** Maps identifiers to orderIds, except identifiers that several orders share. */
+/** Maps identifiers to orderIds, except those that several orders share. */
 async function findOrders(
   db: Queryable,
   find: typeof OF_LINKS,
@@ -222,7 +222,7 @@ const OF_LINKS = plannedQuery<{ name: string; orderId: string }, { names: string
    group by reference
   having count(*) = 1`)
 
-/** Maps the acquirer's ids of payments to orderIds, except ids that several payments share. */
+/** Maps the acquirer's ids of payments to orderIds, except those that several payments share. */
 export const ordersOfPayments = (db: Queryable, acquirer: string | undefined, paymentIds: string[]) =>
   findOrders(db, OF_PAYMENTS, acquirer, paymentIds)
 

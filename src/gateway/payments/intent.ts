@@ -10,7 +10,7 @@ import type { NewPayment } from './new-payment.ts'
  * - payment: money that a customer sends for an intent. The bank identifies the payment by a UTR.
  * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
  * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
- * - exception: a report that the operator must investigate, because the report contradicts the database or
+ * - exception: a report that the operator must investigate, because it contradicts the database or
  *   arrives too late.
  */
 

@@ -105,7 +105,7 @@ export function createIntents(
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
-    /** Moves an intent's expiry to `moment`, unless the expiry is earlier. Only sandboxes call this function. */
+    /** Moves an intent's expiry to `moment`, unless it is earlier. Only sandboxes call this function. */
     expire: ({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date) =>
       EXPIRE(pages, {
         mid,
@@ -115,7 +115,7 @@ export function createIntents(
       }),
 
     /**
-     * Cancels an intent, identified as for findStatus, unless the intent is paid or has its final status. Returns the
+     * Cancels an intent, identified as for findStatus, unless it is paid or has its final status. Returns the
      * intent's status; undefined if the intent is unknown. `toClose` is the acquirer's link if this call has cancelled
      * the intent. pool.ts documents `claim` (type `Ending`).
      */

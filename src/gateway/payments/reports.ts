@@ -25,7 +25,7 @@ import { writtenExpiries } from './reported-status.ts'
 import { findReportedPayment, type PaymentKey, resolveByPayment, saveResolvedException } from './unknown-orders.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
-/** Runs first in the transaction that stores a report, before the transaction locks anything else. */
+/** Runs first in the transaction that stores a report, before it locks anything else. */
 export type Barrier = (client: Queryable) => Promise<unknown>
 
 /**
@@ -71,7 +71,7 @@ type Listeners = {
 const UNREADABLE_BYTES = 2_048
 
 /**
- * Creates the recorder of reports. A report changes its intent, or becomes an exception if the report contradicts the
+ * Creates the recorder of reports. A report changes its intent, or becomes an exception if it contradicts the
  * intent.
  */
 export function createReports(
@@ -211,7 +211,7 @@ export function createReports(
     },
 
     /**
-     * Marks an order as unreadable, so that the order stays open, because a status response about the order could not
+     * Marks an order as unreadable, so that it stays open, because a status response about the order could not
      * be read and may report a payment. `isBesidePayment` means that the same response also reports a readable payment,
      * so a second payment may be hidden.
      */
