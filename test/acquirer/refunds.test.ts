@@ -140,7 +140,7 @@ describe('a refund at Setu', () => {
     const { look } = startInstance()
     await look()
     await lookForADay(look)
-    expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(true)
+    expect(await retryRefund(service.db, { ...refund, person: 'asha', now: service.clock.now() })).toHaveLength(1)
     await look()
     // No exception is open while the service waits for the acquirer, because the operator has nothing to decide.
     expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
@@ -167,7 +167,7 @@ describe('a refund at Setu', () => {
         service.clock.advance(seconds)
         await look()
         expect(await stored(refund)).toMatchObject({ status: 'PENDING', reason: null })
-        expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(false)
+        expect(await retryRefund(service.db, { ...refund, person: 'asha', now: service.clock.now() })).toHaveLength(0)
       }
       service.clock.advance(5 * HOUR)
       await look()
@@ -176,8 +176,8 @@ describe('a refund at Setu', () => {
       service.clock.advance(40 * DAY)
       await look()
       expect(sendings(refund)).toHaveLength(1)
-      expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(true)
-      expect(await retryRefund(service.db, { ...refund, person: 'asha' }, service.clock.now())).toBe(false)
+      expect(await retryRefund(service.db, { ...refund, person: 'asha', now: service.clock.now() })).toHaveLength(1)
+      expect(await retryRefund(service.db, { ...refund, person: 'asha', now: service.clock.now() })).toHaveLength(0)
       expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
       await look()
       expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })

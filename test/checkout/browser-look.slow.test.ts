@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { qrPng } from '../../src/gateway/checkout/qr-image.ts'
-import { checkLogo } from '../../src/gateway/tenants/logo.ts'
-import { saveLogo } from '../../src/gateway/tenants/logos.ts'
+import { checkLogo, saveLogo } from '../../src/gateway/tenants/logo.ts'
 import { browserPath, SOON, useCheckout, violations, violationsInBothColours } from '../support/browser.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { USER_AGENTS } from '../support/user-agents.ts'

@@ -213,8 +213,8 @@ describe('open pay pages on real connections', () => {
 
   const looksUp = ({ pools }: TestService) => {
     const query = vi.spyOn(pools.pages, 'query')
-    const text = ([sql]: unknown[]) => (typeof sql === 'string' ? sql : (sql as { text: string }).text)
-    return () => query.mock.calls.filter((call) => text(call).includes('select order_id as "orderId", status')).length
+    const isLookUp = ([statement]: unknown[]) => JSON.stringify(statement).includes('select i.order_id, i.expires_at')
+    return () => query.mock.calls.filter(isLookUp).length
   }
   const SOON = { timeout: 10_000 }
 

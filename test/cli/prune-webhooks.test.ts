@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { RETURN_URL_CALLBACK } from '../../src/gateway/payments/outbox.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { disableEndpoint, resendDelivery, setReturnUrlCallback } from '../../src/gateway/webhooks/endpoints.ts'
 import { expiryJobs } from '../../src/gateway/webhooks/expiries.ts'
 import { pruneDeliveries } from '../../src/gateway/webhooks/prune-deliveries.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -99,7 +99,7 @@ async function deliveriesOf(condition: string): Promise<number> {
 
 describe('webhooks prune', () => {
   it('deletes delivered and abandoned deliveries whose last attempt is older than N days, of every merchant', async () => {
-    await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, daysAgo(500))
+    await setReturnUrlCallback(service.db, { mid: merchant.mid, isOn: true, now: daysAgo(500) })
     const old = new Date(Date.now() - 31 * DAY_MS - MINUTE_MS)
     await store({ occurredAt: old })
     await store({ occurredAt: old, delivered: false })
@@ -167,7 +167,7 @@ describe('webhooks prune', () => {
     const client = await service.db.connect()
     try {
       await client.query('begin')
-      await createEndpoints(client).resend({ endpointId, orderId, sequence: 1 }, new Date())
+      await resendDelivery(client, { endpointId, orderId, sequence: 1, now: new Date() })
       const pruned = prune(31)
       await untilBlocked(service.db)
       await client.query('commit')
@@ -218,7 +218,7 @@ describe('webhooks resend of a deleted delivery', () => {
     const unknown = 'ops: the delivery does not exist, or its endpoint is disabled: see ops webhooks deliveries\n'
     expect(await resend(`${endpointId}.${orderId}.2`)).toBe(unknown)
     expect(await resend(`ep_0.${orderId}.1`)).toBe(unknown)
-    await createEndpoints(service.db).disable(endpointId, new Date())
+    await disableEndpoint(service.db, { endpointId, now: new Date() })
     expect(await resend(`${endpointId}.${orderId}.1`)).toBe(unknown)
   })
 })

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { setReturnUrlCallback } from '../../src/gateway/webhooks/endpoints.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { type Key, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'
@@ -125,7 +125,7 @@ describe('webhook deliveries of a merchant', () => {
   }, 120_000)
 
   it('webhooks resend repeats return-URL callbacks, except for orders whose payment checkPaymentStatus has already returned', async () => {
-    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
     receiver.responses.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
     expect((await post(service.app, STATUS, { mid, order_id: orders[0] as string }, key)).body.txnStatus).toBe(

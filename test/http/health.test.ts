@@ -7,7 +7,7 @@ it('the service reads the open refunds for /readyz once per interval, however ma
   const requested = await Promise.all(Array.from({ length: 20 }, () => service.app.inject('/readyz')))
   expect(new Set(requested.map(({ statusCode }) => statusCode))).toEqual(new Set([200]))
   // No refund is open.
-  expect(query.mock.calls.filter(([sql]) => String(sql).includes('from refunds'))).toHaveLength(1)
+  expect(query.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('from refunds'))).toHaveLength(1)
 })
 
 it('the service returns 503 with the reason for /readyz while the database accepts no writes', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { setReturnUrlCallback } from '../../src/gateway/webhooks/endpoints.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { checkedFields, createWithHistory, HISTORIES, listedFields } from '../support/order-states.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
@@ -142,7 +142,7 @@ describe('fetchOrderList with valid requests', () => {
   it('fetchOrderList is no receipt of a final status: it stores no reported failure and stops no return-URL callback', async () => {
     const merchant = await newMerchant(service.db)
     service.clock.set('2026-03-04T10:00:00+05:30')
-    await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid: merchant.mid, isOn: true, now: service.clock.now() })
     const expired = await createOrder(service, merchant)
     const paid = await createWithHistory(service, merchant, 'paid')
     service.clock.advance(25 * 60)

@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findPayment } from '../../src/gateway/refunds/create-refund.ts'
 import type { Queryable } from '../../src/platform/db/pool.ts'
@@ -366,10 +367,10 @@ it.skipIf(ON_CITUS)('the search for the payment of an order reads no other payme
   type Plan = Record<string, unknown> & { Plans?: Plan[] }
   const nodes = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
   const plans: Plan[] = []
-  const query = async (text: string, values: unknown[]) => {
-    const { rows } = await service.db.query(`explain (analyze, format json) ${text}`, values)
+  const query = async (statement: QueryConfig) => {
+    const { rows } = await service.db.query(`explain (analyze, format json) ${statement.text}`, statement.values)
     plans.push(...nodes(rows[0]['QUERY PLAN'][0].Plan))
-    return service.db.query(text, values)
+    return service.db.query(statement)
   }
   expect(await findPayment({ query } as Queryable, { mid, orderId })).toMatchObject({ utr: UTR, left: 20_000 })
   const read = plans.filter((plan) => plan['Relation Name'] === 'payments' && plan['Actual Loops'] !== 0)

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { disableEndpoint, enableEndpoint } from '../../src/gateway/webhooks/endpoints.ts'
 import { createFindPending } from '../../src/jobs.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -50,7 +50,6 @@ it('a new database has no pending jobs', async () => {
 })
 
 it('the poll finds the pending delivery of an enabled endpoint among the endpoints before and after it', async () => {
-  const endpoints = createEndpoints(service.db)
   const [one, other, third] = [await newDelivery(), await newDelivery(), await newDelivery()]
   const all = [one, other, third]
   for (const { schedule } of all) await schedule(minutesFromNow(1))
@@ -58,9 +57,9 @@ it('the poll finds the pending delivery of an enabled endpoint among the endpoin
   for (const { schedule, endpointId } of all) {
     await schedule(service.clock.now())
     expect(await findPending()).toEqual({ ...NONE, webhooks: true })
-    await endpoints.disable(endpointId, service.clock.now())
+    await disableEndpoint(service.db, { endpointId, now: service.clock.now() })
     expect(await findPending()).toEqual(NONE)
-    await endpoints.enable(endpointId)
+    await enableEndpoint(service.db, { endpointId })
     await schedule(minutesFromNow(1))
   }
   for (const { schedule } of all) await schedule(null)

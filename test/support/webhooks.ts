@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { addEndpoint } from '../../src/gateway/webhooks/endpoints.ts'
 import { newSigningSecret } from '../../src/gateway/webhooks/signature.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { contextOf, type EncryptionKeys, encryptSecret } from '../../src/platform/encryption.ts'
@@ -19,8 +19,8 @@ export async function newWebhook(
 ): Promise<{ mid: string; endpointId: string; secret: string }> {
   const secret = newSigningSecret()
   const encrypted = encryptSecret(encryptionKeys, secret, contextOf({ mid, endpointId }))
-  const added = await createEndpoints(db).add({ mid, endpointId, url, secret: encrypted }, now)
-  if (!added) throw new Error(`there is no merchant ${mid}`)
+  const added = await addEndpoint(db, { mid, endpointId, url, secret: encrypted, now })
+  if (added.length === 0) throw new Error(`there is no merchant ${mid}`)
   return { mid, endpointId, secret }
 }
 

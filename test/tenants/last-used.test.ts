@@ -70,7 +70,7 @@ describe('day of a key’s last use', () => {
   it('writes the day of a key’s last use once a day, however many requests arrive', async () => {
     service.clock.set('2026-05-01T06:00:00Z')
     const written = vi.spyOn(service.pools.due, 'query')
-    const updates = () => written.mock.calls.filter(([sql]) => String(sql).includes('last_used_on'))
+    const updates = () => written.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('last_used_on'))
     expect(await use()).toBe(404)
     await expect.poll(() => lastUsed()).toBe('2026-05-01')
     await Promise.all(Array.from({ length: 20 }, () => use()))

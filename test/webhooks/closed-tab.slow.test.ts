@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { setReturnUrlCallback } from '../../src/gateway/webhooks/endpoints.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { ACQUIRER_SECRETS, NOTIFY, newUtr, notification, sign } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -64,7 +64,7 @@ let merchant: NewMerchant
 beforeAll(async () => {
   ;({ url: databaseUrl, db } = await createTestDatabase())
   merchant = await newMerchant(db)
-  await createEndpoints(db).setReturnUrlCallback(merchant.mid, true, new Date())
+  await setReturnUrlCallback(db, { mid: merchant.mid, isOn: true, now: new Date() })
   store = await startStore(merchant)
 })
 afterAll(() => store.close())

@@ -5,7 +5,14 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import {
+  enableEndpoint,
+  listEndpoints,
+  resendDeliveries,
+  resendDelivery,
+  rotateSecret,
+  setReturnUrlCallback,
+} from '../../src/gateway/webhooks/endpoints.ts'
 import { newSigningSecret } from '../../src/gateway/webhooks/signature.ts'
 import { contextOf, encryptSecret } from '../../src/platform/encryption.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -67,7 +74,7 @@ const settled = (orderId: string, attempts = 1) =>
   expect.poll(async () => (await deliveryOf(orderId)).attempts, { timeout: 20_000, interval: 20 }).toBe(attempts)
 
 async function stateOf(endpointId: string) {
-  const [endpoint] = await createEndpoints(service.db).list({ endpointId })
+  const [endpoint] = await listEndpoints(service.db, { endpointId })
   return endpoint
 }
 
@@ -155,7 +162,7 @@ describe('a webhook', () => {
     expect(await createDeliveries(service.db).findPending(1_000, service.clock.now())).not.toContainEqual(
       expect.objectContaining({ endpointId }),
     )
-    await createEndpoints(service.db).enable(endpointId)
+    await enableEndpoint(service.db, { endpointId })
     await settled(orderId, 2)
     expect(await deliveryOf(orderId)).toMatchObject({ outcome: '200' })
     expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
@@ -209,12 +216,9 @@ describe('a webhook', () => {
     const { endpointId, secret: earlier } = await addWebhook()
     const secret = newSigningSecret()
     const name = { mid, endpointId }
-    const aDayLater = new Date(service.clock.now().getTime() + DAY_SECONDS * 1000)
-    await createEndpoints(service.db).rotateSecret(
-      name,
-      encryptSecret(ENCRYPTION_KEYS, secret, contextOf(name)),
-      aDayLater,
-    )
+    const encrypted = encryptSecret(ENCRYPTION_KEYS, secret, contextOf(name))
+    const earlierUntil = new Date(service.clock.now().getTime() + DAY_SECONDS * 1000)
+    await rotateSecret(service.db, { ...name, secret: encrypted, earlierUntil })
     const signaturesOf = async () => {
       const orderId = await newOrder()
       await pay(orderId)
@@ -236,14 +240,15 @@ describe('a webhook', () => {
     const orderId = await newOrder()
     await pay(orderId)
     await settled(orderId)
-    const endpoints = createEndpoints(service.db)
-    expect(await endpoints.resend({ endpointId, orderId, sequence: 1 }, service.clock.now())).toBe(true)
+    const { db, clock } = service
+    const resend = (sequence: number) => resendDelivery(db, { endpointId, orderId, sequence, now: clock.now() })
+    expect(await resend(1)).toHaveLength(1)
     await until('the webhook is received again', () => receiver.to(path).length === 2)
-    expect(await endpoints.resend({ endpointId, orderId, sequence: 2 }, service.clock.now())).toBe(false)
+    expect(await resend(2)).toHaveLength(0)
     await settled(orderId)
-    const hour = new Date(service.clock.now().getTime() - 3_600_000)
-    const later = new Date(service.clock.now().getTime() + 1)
-    expect(await endpoints.resendAll(mid, hour, later, service.clock.now())).toBe(1)
+    const since = new Date(clock.now().getTime() - 3_600_000)
+    const later = new Date(clock.now().getTime() + 1)
+    expect(await resendDeliveries(db, { mid, since, until: later, now: clock.now() })).toEqual([{ resent: 1 }])
     await until('the webhook is received a third time', () => receiver.to(path).length === 3)
     expect(new Set(receiver.to(path).map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1)
   })
@@ -270,7 +275,7 @@ describe('a return-URL callback', () => {
   const store = () => `${receiver.url}${path}?order=7&key=a%20b`
 
   it('sends a return-URL callback to the redirect_url 10 s after the payment, like a request from the customer’s browser', async () => {
-    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
     const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId, { status: 'FAIL', UTR: '1' })
     await pay(orderId)
@@ -290,7 +295,7 @@ describe('a return-URL callback', () => {
   ])(
     'repeats a return-URL callback with the response %i until checkPaymentStatus has returned SUCCESS',
     async (status, headers) => {
-      await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+      await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
       receiver.responses.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
       const orderId = await newOrder({ redirect_url: store() })
       await pay(orderId)
@@ -311,7 +316,7 @@ describe('a return-URL callback', () => {
   )
 
   it('sends no return-URL callback if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
-    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
     const orderId = await newOrder({ redirect_url: store(), order_id: 'ORDER-7' })
     expect(await checkStatus('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
     await pay(orderId)
@@ -324,7 +329,7 @@ describe('a return-URL callback', () => {
   })
 
   it('sends a return-URL callback if the caller of checkPaymentStatus disconnected before the response', async () => {
-    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
     const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId)
     const { port } = new URL(await service.app.listen({ host: '127.0.0.1', port: 0 }))
@@ -355,7 +360,7 @@ describe('a return-URL callback', () => {
       limits: { webhooks: { lookIntervalMs: 20 } },
     })
     const merchant = await newMerchant(inward.db)
-    await createEndpoints(inward.db).setReturnUrlCallback(merchant.mid, true, inward.clock.now())
+    await setReturnUrlCallback(inward.db, { mid: merchant.mid, isOn: true, now: inward.clock.now() })
     const orderId = await createOrder(inward, merchant, { redirect_url: `${receiver.url}${path}` })
     await reportPayment(inward, orderId)
     inward.clock.advance(10)
@@ -367,8 +372,8 @@ describe('a return-URL callback', () => {
   })
 
   it('sends no return-URL callback for merchants who disabled or never enabled return-URL callbacks', async () => {
-    await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
-    await createEndpoints(service.db).setReturnUrlCallback(mid, false, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
+    await setReturnUrlCallback(service.db, { mid, isOn: false, now: service.clock.now() })
     const orderId = await newOrder({ redirect_url: store() })
     await pay(orderId)
     expect(await deliveryOf(orderId)).toBeUndefined()
@@ -376,7 +381,7 @@ describe('a return-URL callback', () => {
 })
 
 it('another instance sends the claimed delivery of a killed instance after the visibility time', async () => {
-  await createEndpoints(service.db).setReturnUrlCallback(mid, true, service.clock.now())
+  await setReturnUrlCallback(service.db, { mid, isOn: true, now: service.clock.now() })
   const orderId = await newOrder({ redirect_url: `${receiver.url}${path}` })
   await pay(orderId)
   const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1_000)
@@ -398,7 +403,7 @@ it.skipIf(ON_CITUS)(
     const merchants = [{ mid, key }, ...others]
     const orders: string[] = []
     for (const merchant of merchants) {
-      await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
+      await setReturnUrlCallback(service.db, { mid: merchant.mid, isOn: true, now: service.clock.now() })
       const orderId = await newOrder({ redirect_url: `${receiver.url}${path}` }, merchant)
       await pay(orderId)
       orders.push(orderId)

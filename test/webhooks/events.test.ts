@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { writeDeliveries } from '../../src/gateway/payments/outbox.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { disableEndpoint, setReturnUrlCallback } from '../../src/gateway/webhooks/endpoints.ts'
 import { expiryJobs, watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
@@ -122,7 +122,7 @@ describe('webhook events', () => {
     const off = await newMerchant(service.db)
     const endpointId = await addWebhook(off.mid)
     const orderId = await newOrder(off)
-    await createEndpoints(service.db).disable(endpointId, service.clock.now())
+    await disableEndpoint(service.db, { endpointId, now: service.clock.now() })
     await isNotified(orderId)
     expect(await eventsOf(orderId)).toEqual([])
   })
@@ -304,10 +304,10 @@ describe('payment.expired', () => {
         await newMerchant(service.db, LONG),
       ]
       const endpointId = await addWebhook(disabled.mid)
-      await createEndpoints(service.db).disable(endpointId, service.clock.now())
+      await disableEndpoint(service.db, { endpointId, now: service.clock.now() })
       await addWebhook(enabled.mid)
       await addWebhook(enabled.mid)
-      await createEndpoints(service.db).setReturnUrlCallback(without.mid, true, service.clock.now())
+      await setReturnUrlCallback(service.db, { mid: without.mid, isOn: true, now: service.clock.now() })
       // All are in one batch or in few.
       const orders = await Promise.all(
         [without, disabled, enabled].flatMap((merchant) => [

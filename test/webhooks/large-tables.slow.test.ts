@@ -129,7 +129,7 @@ async function readBy(
     plans.push(rows[0]['QUERY PLAN'][0].Plan)
     // The real result is returned, because later statements may depend on it.
     await client.query('rollback to savepoint before_it')
-    return client.query(text, values)
+    return typeof statement === 'string' ? client.query(statement, given) : client.query(statement)
   }
   const explaining = { query, connect: async () => ({ query, ...IGNORING }) } as unknown as Database
   try {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
-import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { disableEndpoint, resendDelivery, setReturnUrlCallback } from '../../src/gateway/webhooks/endpoints.ts'
 import { watchOpenOrders } from '../../src/gateway/webhooks/expiries.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
@@ -75,7 +75,7 @@ it('the service sends a webhook again if an operator resends the webhook while t
   receiver.responses.set('/resent', (response) => void ends.push(() => response.writeHead(500).end()))
   const orderId = await paidOrder(merchant)
   await until('the call is in progress', () => ends.length === 1)
-  expect(await createEndpoints(service.db).resend({ endpointId, orderId, sequence: 1 }, later(-1))).toBe(true)
+  expect(await resendDelivery(service.db, { endpointId, orderId, sequence: 1, now: later(-1) })).toHaveLength(1)
   ends[0]?.()
   await until('the webhook is received again', () => receiver.to('/resent').length === 2)
   ends[1]?.()
@@ -83,7 +83,7 @@ it('the service sends a webhook again if an operator resends the webhook while t
 
 it('the service does not overwrite the outcome stored by another instance with a late failure', async () => {
   const merchant = await newMerchant(service.db)
-  await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
+  await setReturnUrlCallback(service.db, { mid: merchant.mid, isOn: true, now: service.clock.now() })
   const orderId = await paidOrder(merchant)
   const deliveries = createDeliveries(service.db)
   const take = async (now: number, until: number) => {
@@ -122,13 +122,13 @@ it('the service resends a return-URL callback by the callback’s id, for any me
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
-    await createEndpoints(service.db).setReturnUrlCallback(merchant.mid, true, service.clock.now())
+    await setReturnUrlCallback(service.db, { mid: merchant.mid, isOn: true, now: service.clock.now() })
     orders.push(await newOrder(merchant, { redirect_url: `${receiver.url}/return` }))
   }
   for (const orderId of orders) await pay(orderId)
   for (const orderId of orders) {
     const name = { endpointId: 'return-call', orderId, sequence: 1 }
-    expect(await createEndpoints(service.db).resend(name, service.clock.now())).toBe(true)
+    expect(await resendDelivery(service.db, { ...name, now: service.clock.now() })).toHaveLength(1)
   }
 })
 
@@ -138,7 +138,7 @@ it('the service sends no calls to a disabled endpoint, except calls already in p
   receiver.responses.set('/off', (response) => void setTimeout(() => response.end(), 300))
   for (let i = 0; i < 60; i++) await paidOrder(merchant)
   await until('the endpoint receives calls', () => receiver.to('/off').length > 3)
-  await createEndpoints(service.db).disable(endpointId, service.clock.now())
+  await disableEndpoint(service.db, { endpointId, now: service.clock.now() })
   const before = receiver.to('/off').length
   await sleep(2_000)
   expect(receiver.to('/off').length - before).toBeLessThanOrEqual(8)

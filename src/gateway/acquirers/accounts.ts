@@ -79,7 +79,7 @@ export const ACCOUNT_VARIABLES = {
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
 
-/** What the checks of an acquirer account need to know about the service. Commands pass no `publicUrl`, because commands receive no notifications. */
+/** What the checks of an acquirer account need to know about the service. Commands pass no `publicUrl`, because they receive no notifications. */
 export type Service = { production: boolean; publicUrl?: string | undefined }
 
 /** Values of the metric label `account`. One value per account would make the number of time series unbounded. */

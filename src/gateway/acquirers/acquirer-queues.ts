@@ -61,7 +61,7 @@ export function acquirerQueues<Pending>(
       }
       // The sort is stable: among queues that were never claimed, the queue with the oldest pending job comes first.
       queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
-      // Deletes entries below the lowest number of a waiting queue, because these entries no longer affect the order.
+      // Deletes entries below the lowest number of a waiting queue, because they no longer affect the order.
       const lowest = queues[0] ? lastClaimOf(queues[0]) : Number.POSITIVE_INFINITY
       for (const [key, number] of lastClaims) if (number < lowest) lastClaims.delete(key)
       return queues

@@ -117,7 +117,7 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
     },
 
     /**
-     * Returns why an order of a merchant could be open for longer than one of the merchant's accounts allows;
+     * Returns why an order of a merchant could be open for longer than one of its accounts allows;
      * undefined if no order can.
      */
     async expiryErrorOf(names: readonly string[], merchant: AcquirerMerchant): Promise<string | undefined> {
@@ -174,8 +174,6 @@ function isSetUp(name: string, settings: AcquirerSettings): boolean {
   const acquirer = ACQUIRERS.get(name)
   return acquirer !== undefined && (!acquirer.client || acquirer.notifications(settings) !== undefined)
 }
-
-export type Acquirers = ReturnType<typeof createAcquirers>
 
 /**
  * Clients and notifications of the acquirer accounts. Each client is created once, and again after its account changes.

@@ -17,7 +17,7 @@ export type AcquirerClient = {
   /**
    * Creates a link for an intent and checks the link with `readPaymentLink`. `id` is the merchant's identifier at the
    * acquirer. The link pays one of `payees`, returned as `payeeVpa`. A rejection has `isUndone` if certainly no link
-   * was created, and `unsureLink` if the call may have created a link and the service can close this link.
+   * was created, and `unsureLink` if the call may have created one that the service can close.
    */
   createLink: (
     intent: Intent,

@@ -1,6 +1,6 @@
 /**
  * Matches a string (a name if a colon follows), a number, or a brace. Digits that are not a JSON number, or that
- * replace a name, do not match, so that JSON.parse rejects these digits.
+ * replace a name, do not match, so that JSON.parse rejects them.
  */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-]|\s*:)|[{}]/g
 

@@ -162,7 +162,7 @@ export const orAbsent = <S extends z.ZodType>(schema: S) =>
 export const known = <S extends z.ZodType>(schema: S) => orAbsent(schema).catch(undefined)
 
 /**
- * Returns '' for a value that is not text. Avoids `String()`, because `String()` would call an object's own toString,
+ * Returns '' for a value that is not text. Avoids `String()`, because it would call an object's own toString,
  * which may throw.
  */
 export const textOf = (value: unknown) => (typeof value === 'string' ? value : '')

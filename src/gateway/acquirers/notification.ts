@@ -70,7 +70,7 @@ export const bankReference = reportedUtr.optional().catch(undefined)
 
 /**
  * The acquirer's payment id. A value in an unknown format is treated as absent. A placeholder is also treated as
- * absent, because many payments would share the placeholder. An id has a letter or digit, so that the id can replace
+ * absent, because many payments would share it. An id has a letter or digit, so that the id can replace
  * the UTR.
  */
 export const paymentId = z

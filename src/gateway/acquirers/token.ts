@@ -2,7 +2,7 @@ import { noResponse } from '../../errors.ts'
 import { type JsonResponse, throwUndone } from './json-request.ts'
 
 /**
- * An access token. The service renews the token after `freshMs` and uses the token for at most `validMs`. Both times
+ * An access token. The service renews the token after `freshMs` and uses it for at most `validMs`. Both times
  * start with the login.
  */
 export type Token = { value: string; freshMs: number; validMs: number }
@@ -14,7 +14,7 @@ const RENEWAL_PAUSE_MS = 10_000
 
 /**
  * Sends calls with a shared access token. Concurrent calls wait for one login. While a new token is fetched, calls use
- * the old token until that token expires. `elapsedMs` is a monotonic clock.
+ * the old one until it expires. `elapsedMs` is a monotonic clock.
  */
 export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number) {
   let current: (Token & { since: number }) | undefined
@@ -39,7 +39,7 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
   async function getToken(signal: AbortSignal | undefined): Promise<string> {
     const age = current ? elapsedMs() - current.since : 0
     const usable = current && age < current.validMs ? current : undefined
-    // A failed renewal is ignored while the old token is valid, because a later call renews the token.
+    // A failed renewal is ignored while the old token is valid, because a later call renews it.
     if (usable && age >= usable.freshMs && elapsedMs() >= renewalAt) renewOnce().catch(() => undefined)
     return usable?.value ?? untilAborted(renewOnce(), signal)
   }
@@ -55,7 +55,7 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
     if (response.status !== 401 || elapsedMs() < replacedFrom) return response
     if (current?.value === token) current = undefined
     const again = await call(await getToken(signal).catch(throwUndone))
-    // The acquirer also rejects a new token, so the token is not the cause. The pause avoids a useless login for every
+    // The acquirer also rejects a new token, so it is not the cause. The pause avoids a useless login for every
     // call.
     if (again.status === 401) replacedFrom = elapsedMs() + RENEWAL_PAUSE_MS
     return again

@@ -1,8 +1,8 @@
 import { internalError, noLogoHere, noPaymentHere, unavailable } from '../../errors.ts'
 import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
-import type { Brand } from '../tenants/brand.ts'
-import type { FindLogo } from '../tenants/logos.ts'
+import type { FindLogo } from '../tenants/logo.ts'
+import type { Brand } from '../tenants/merchants.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
 /**

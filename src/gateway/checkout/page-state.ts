@@ -65,7 +65,7 @@ export function pageState(checkout: PaymentState & { refunded?: boolean }, now: 
   }
   if (checkout.merchantDisabled) return { name: 'closed' }
   const attempted = attemptedAt?.getTime() ?? 0
-  // An attempt that was reported after the customer opened the app is the result that the customer waits for.
+  // An attempt that was reported after the customer opened the app is the result that they wait for.
   if (visit.openedAppAt !== undefined && attempted < visit.openedAppAt.getTime()) return { name: 'waiting' }
   const attempt: AttemptReason | undefined = checkout.isUnreadable ? 'unconfirmed' : reason
   if (attempt === undefined) return { name: 'open' }

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import { DAY_MS } from '../../platform/time.ts'
-import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
+import { findPendingDisputes, type PendingMerchant } from '../payments/pending-merchants.ts'
 import { DISPUTE_DAYS } from './dispute.ts'
 import { CHECK_PAUSE_MS } from './record-dispute.ts'
 import type { DisputeKey } from './store.ts'
@@ -10,7 +10,7 @@ export type PendingDispute = DisputeKey & { orderId: string }
 
 export function createPendingDisputes(db: Database) {
   return {
-    findPending: (now: Date) => findPendingMerchants(db, 'disputes', now),
+    findPending: (now: Date) => findPendingDisputes(db, { now }),
 
     /** Claims up to `limit` pending status checks of a merchant at an acquirer account, and schedules the next ones. */
     claimPending({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingDispute[]> {

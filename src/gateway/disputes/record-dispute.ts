@@ -6,6 +6,7 @@ import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { type EventType, writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
+import { lockOrder } from '../payments/reported-orders.ts'
 import { type Barrier, findMerchant } from '../payments/reports.ts'
 import { endRefund, nextSequence, resolveReturnedPayment } from '../refunds/record-update.ts'
 import { REASON_CHARACTERS, type Refund } from '../refunds/refund.ts'
@@ -103,7 +104,7 @@ function differs(before: Dispute | undefined, report: DisputeReport, payment: Di
  */
 async function lockPayment(db: Queryable, report: DisputeReport & { mid: string; acquirer: string }) {
   const { mid, orderId } = report
-  await db.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
+  await lockOrder(db, { mid, orderId })
   const { id, paymentId, utr, acquirer } = report
   const [payment] = await PAYMENT(db, { id, mid, orderId, acquirer, paymentId, utr })
   return payment
@@ -242,7 +243,7 @@ async function applyToRefunds(
 }
 
 /** The reason of a refund that was not sent, because its payment is disputed. */
-export const DISPUTED = 'The payment is disputed'
+const DISPUTED = 'The payment is disputed'
 
 type RefundOfPayment = Refund & { isUnsent: boolean; isOpen: boolean; named: Paise }
 

@@ -22,7 +22,7 @@ const Line = z
     amount: matching(/^[0-9]{1,15}(\.[0-9]{1,2})?$/, 'must be rupees with at most two decimals')
       .transform(toPaise)
       .refine((paise) => !isTooLarge(paise), LARGE_RULE),
-    // The time is truncated to milliseconds as in a notification, because the time identifies a repeated failed
+    // The time is truncated to milliseconds as in a notification, because it identifies a repeated failed
     // attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
     ...failureFields,

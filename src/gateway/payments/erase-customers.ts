@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { orderIdsBegin } from './intent.ts'
 
 /**
@@ -23,8 +24,8 @@ type Progress = ((erased: number) => void) | undefined
  * contained customer data; `onProgress` receives the number so far. Empty text means erased, because no request can
  * contain an empty value. E-mail addresses are compared case-insensitively.
  *
- * The fingerprint of an Idempotency-Key is emptied too, because the fingerprint is a hash over the customer's data: an
- * attacker who has the row could try every mobile number against the hash. A request that repeats the key then gets
+ * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an
+ * attacker who has the row could try every mobile number against it. A request that repeats the key then gets
  * 422.
  */
 export const eraseCustomers = (db: Queryable, criteria: ToErase, onProgress?: Progress) =>
@@ -38,20 +39,18 @@ export const countCustomers = (db: Queryable, criteria: ToErase, onProgress?: Pr
  * Intents are read merchant by merchant in the order of the primary key, up to `before`, because orderIds begin with
  * their time. An index on the rows to empty would save reads but slow down every createPaymentIntent.
  */
-async function inSteps(db: Queryable, sql: string, criteria: ToErase, onProgress: Progress): Promise<number> {
+async function inSteps(
+  db: Queryable,
+  sql: typeof ERASE_STEP,
+  criteria: ToErase,
+  onProgress: Progress,
+): Promise<number> {
   const until = 'before' in criteria ? orderIdsBegin(criteria.before) : AFTER_ALL
-  const theirs = [
-    'email' in criteria ? criteria.email : null,
-    'mobile' in criteria ? criteria.mobile : null,
-    'expiredBy' in criteria ? criteria.expiredBy : null,
-  ]
   let erased = 0
-  const merchants = await db.query<{ mid: string }>('select mid from merchants order by mid')
-  for (const { mid } of merchants.rows) {
+  for (const { mid } of await MIDS(db, {})) {
     let step: Step = { last: '', erased: 0 }
     while (step.last !== null) {
-      const { rows } = await db.query<Step>(sql, [mid, step.last, until, ...theirs])
-      step = rows[0] as Step
+      step = (await sql(db, { ...criteria, mid, after: step.last, until }))[0] as Step
       erased += step.erased
       if (step.erased > 0) onProgress?.(erased)
     }
@@ -59,16 +58,20 @@ async function inSteps(db: Queryable, sql: string, criteria: ToErase, onProgress
   return erased
 }
 
+const MIDS = query<{ mid: string }, object>('select mid from merchants order by mid')
+
 /** Text that sorts after every orderId, because orderIds begin with a hex digit. */
 const AFTER_ALL = 'g'
 
 /** The result of a statement. `last` is the last orderId that the statement has read; null if no intent was left. */
 type Step = { last: string | null; erased: number }
 
+type Range = { mid: string; after: string; until: string } & { email?: string; mobile?: string; expiredBy?: Date }
+
 /** SQL condition: the intent belongs to the customer whose data is erased, or has expired. */
 const THEIRS = `
-  ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)
-    and ($6::timestamptz is null or expires_at <= $6)`
+  (:email::text is null or lower(customer_email) = lower(:email)) and (:mobile::text is null or customer_mobile = :mobile)
+    and (:expiredBy::timestamptz is null or expires_at <= :expiredBy)`
 
 /** SQL condition: the intent contains customer data in any column. */
 const REMEMBERED = `(${ERASED_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
@@ -78,36 +81,36 @@ const DUE = `
   with step as (
     select order_id, ${REMEMBERED} and ${THEIRS} as remembered
       from payment_intents
-     where mid = $1 and order_id > $2 and order_id < $3
+     where mid = :mid and order_id > :after and order_id < :until
      order by order_id
      limit ${STEP_INTENTS}
   ), noted as (
     -- Refunds are checked too, because a refund with a note may be created after its customer's data was erased.
     select order_id
       from refunds
-     where mid = $1 and note <> '' and order_id > $2 and order_id <= (select max(order_id) from step)
+     where mid = :mid and note <> '' and order_id > :after and order_id <= (select max(order_id) from step)
   ), due as (
     -- Locks rows in the order of their ids, so that two concurrent runs do not deadlock.
     select order_id
       from payment_intents
-     where mid = $1 and order_id in (select order_id from step where remembered union all select order_id from noted)
+     where mid = :mid and order_id in (select order_id from step where remembered union all select order_id from noted)
        and (${REMEMBERED} or order_id in (select order_id from noted)) and ${THEIRS}
      order by order_id`
 
-const ERASE_STEP = `
+const ERASE_STEP = plannedQuery<Step, Range>(`
   ${DUE}
        for no key update
   ), notes as (
-    update refunds set note = '' where mid = $1 and order_id in (select order_id from due)
+    update refunds set note = '' where mid = :mid and order_id in (select order_id from due)
   ), erased as (
     update payment_intents
        set ${ERASED_COLUMNS.map((column) => `${column} = substring(${column} from 1 for 0)`)}
-     where mid = $1 and order_id in (select order_id from due)
+     where mid = :mid and order_id in (select order_id from due)
     returning 1
   )
-  select (select max(order_id) from step) as last, (select count(*) from erased) as erased`
+  select (select max(order_id) from step) as last, (select count(*) from erased) as erased`)
 
-const COUNT_STEP = `
+const COUNT_STEP = plannedQuery<Step, Range>(`
   ${DUE}
   )
-  select (select max(order_id) from step) as last, (select count(*) from due) as erased`
+  select (select max(order_id) from step) as last, (select count(*) from due) as erased`)

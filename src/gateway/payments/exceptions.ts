@@ -1,6 +1,6 @@
 import type { Limits } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 
@@ -39,24 +39,21 @@ export async function saveException(
   subject: ExceptionSubject,
   now: Date,
 ): Promise<boolean> {
-  const { mid, orderId, utr = '', amount, status, paidAt, ourRefundId = '', dedupKey = '' } = subject
-  const { body, person, note, acquirerAccount } = subject
-  const { rowCount } = await db.query(
-    `insert into payment_exceptions
-       (mid, order_id, kind, utr, amount_paise, status, paid_at, our_refund_id, dedup_key, body, reported_by, note,
-        acquirer_account, received_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-     on conflict do nothing`,
-    [
-      ...[mid, orderId, kind, utr, amount, status, paidAt, ourRefundId, dedupKey],
-      ...[body, person, note, acquirerAccount, now],
-    ],
-  )
-  return rowCount === 1
+  const { utr = '', ourRefundId = '', dedupKey = '' } = subject
+  return (await SAVE(db, { ...subject, kind, utr, ourRefundId, dedupKey, now })).length === 1
 }
 
+const SAVE = query<object, ExceptionSubject & { kind: ExceptionKind; now: Date }>(`
+  insert into payment_exceptions
+    (mid, order_id, kind, utr, amount_paise, status, paid_at, our_refund_id, dedup_key, body, reported_by, note,
+     acquirer_account, received_at)
+  values (:mid, :orderId, :kind, :utr, :amount, :status, :paidAt, :ourRefundId, :dedupKey, :body, :person, :note,
+          :acquirerAccount, :now)
+      on conflict do nothing
+  returning 1`)
+
 /**
- * `known` is an exception that was stored before or cannot be stored. The metrics do not count a known exception. `no
+ * `known` is an exception that was stored before or cannot be stored. The metrics do not count it. `no
  * room` means that the limit of open exceptions is reached.
  */
 export type SavedException = 'new' | 'known' | 'no room'
@@ -72,7 +69,7 @@ const REMEMBERED = 10_000
 /**
  * Stores exceptions from notifications. At most `openOfAccount` exceptions of one acquirer account, merchant and kind
  * are open. The open exceptions are counted once per `openCountedMs`, because a signer can send hundreds of
- * notifications a second, and a count also reads resolved exceptions. Each instance counts separately, so within this
+ * notifications a second, and a count also reads resolved ones. Each instance counts separately, so within this
  * time several instances together may exceed the limit.
  */
 export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits['reports']) {
@@ -82,13 +79,13 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
    * Returns how many more exceptions may be stored. Concurrent calls share the result, so that they count once and
    * subtract from the same number.
    */
-  function roomOf(db: Queryable, ...[mid, acquirerAccount, kind]: [string, string, ExceptionKind]) {
+  function roomOf(db: Queryable, { mid, acquirerAccount, kind }: Counted) {
     const key = [mid, acquirerAccount, kind].join('|')
     const known = rooms.get(key)
     if (known !== undefined && known.until > performance.now()) return known.left
-    const left = db
-      .query<{ open: number }>(COUNT_OPEN(mid, acquirerAccount, kind, openOfAccount))
-      .then(({ rows }) => ({ room: openOfAccount - (rows[0]?.open ?? 0) }))
+    const left = COUNT_OPEN(db, { mid, acquirerAccount, kind, most: openOfAccount }).then(([counted]) => ({
+      room: openOfAccount - (counted?.open ?? 0),
+    }))
     if (rooms.size >= REMEMBERED) rooms.clear()
     rooms.set(key, { left, until: performance.now() + openCountedMs })
     left.catch(() => rooms.delete(key))
@@ -101,9 +98,9 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
     subject: ExceptionSubject & { acquirerAccount: string },
     now: Date,
   ): Promise<SavedException> => {
-    const left = await roomOf(db, subject.mid, subject.acquirerAccount, kind)
+    const left = await roomOf(db, { ...subject, kind })
     if (left.room <= 0) return 'no room'
-    // Subtracts before the statement is sent, because other calls may arrive while the statement is running.
+    // Subtracts before the statement is sent, because other calls may arrive while it is running.
     left.room -= 1
     if (await saveException(db, kind, subject, now)) return 'new'
     left.room += 1
@@ -111,11 +108,12 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
   }
 }
 
-const COUNT_OPEN = prepared(
-  `select count(*) as open
-     from (select
-             from payment_exceptions e
-            where e.mid = $1 and e.acquirer_account = $2 and e.kind = $3
-              and not exists (select from payment_resolutions r where r.mid = $1 and r.exception_id = e.exception_id)
-            limit $4) open`,
-)
+type Counted = { mid: string; acquirerAccount: string; kind: ExceptionKind }
+
+const COUNT_OPEN = query<{ open: number }, Counted & { most: number }>(`
+  select count(*) as open
+    from (select
+            from payment_exceptions e
+           where e.mid = :mid and e.acquirer_account = :acquirerAccount and e.kind = :kind
+             and not exists (select from payment_resolutions r where r.mid = :mid and r.exception_id = e.exception_id)
+           limit :most) open`)

@@ -81,7 +81,7 @@ export const findReason = <Entry>(
 
 const FailureCode = matching(/^[!-~]{1,64}$/, 'must be 1 to 64 printable ASCII characters')
 
-/** Fields of a report in the service's own format. If `reason` is absent, the `code` determines the reason. */
+/** Fields of a report in the service's own format. If `reason` is absent, the `code` determines it. */
 export const failureFields = {
   reason: z
     .enum(FAILURE_REASONS, errorText(`must be one of ${FAILURE_REASONS.join(', ')}`))

@@ -12,7 +12,7 @@ export const REFUNDED = `coalesce((select sum(r.amount_paise)
 /** The instrument of the payment `p`. */
 export const INSTRUMENT_FIELD = ['instrument', `coalesce(p.instrument, '')`] as const
 
-/** The list contains no second payments of an order, because the operator refunds second payments. */
+/** The list contains no second payments of an order, because the operator refunds them. */
 const TRANSACTIONS = defineList({
   fields: [
     ['amount', 'p.amount_paise', 'paise'],

@@ -1,8 +1,8 @@
 import { isDistributed } from '../../platform/db/distribution.ts'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE } from '../../platform/db/outage.ts'
 import type { Transactional } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
-import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { query } from '../../platform/db/query.ts'
+import { type Columns, createSharedBatches, toColumns } from '../../platform/db/shared-batches.ts'
 import { knownInstrument } from './instrument.ts'
 import { judge, type PaymentReport, possibleTime } from './outcome.ts'
 import { isReportedBy, markPaid, PAYMENT_COLUMNS, STORED_INTENT, type StoredIntent } from './reported-orders.ts'
@@ -74,61 +74,60 @@ const NO_PAYMENTS = { payments: [], isOfAnotherOrder: false, attemptKnown: false
 /** `version` changes with each update of the order. */
 type FoundOrder = StoredIntent & { isReferenceUsed: boolean; version: string }
 
-/** Finds the order of each report by the report's place in the batch, which begins with 1. */
+/** Finds the order of each report by its place in the batch, which begins with 1. */
 async function findOrders(db: Transactional, batch: Notified[]): Promise<Map<number, FoundOrder>> {
-  const reports = batch.map(({ report }) => report)
-  const { rows } = await db.query<FoundOrder & { place: number }>(
-    FIND_ORDERS(
-      reports.map(({ orderId }) => orderId),
-      reports.map(({ utr }) => utr),
-      reports.map(({ acquirer }) => acquirer?.name),
-      reports.map(({ acquirer }) => acquirer?.id),
-    ),
-  )
-  return new Map(rows.map((row) => [row.place, row]))
+  const reports = batch.map(({ report }) => toReported(report))
+  return new Map((await FIND_ORDERS(db, toColumns(reports))).map((row) => [row.place, row]))
 }
+
+const toReported = ({ orderId, utr, acquirer }: PaymentReport) => ({
+  orderId,
+  utr,
+  acquirer: acquirer?.name,
+  acquirerOrderId: acquirer?.id,
+})
 
 /**
  * Arrays are passed through subselects for the reason given in find-payment-status.ts. `union all` instead of `or`,
  * because PostgreSQL could otherwise read all payments once for the batch, as long as they are few.
  */
-const FIND_ORDERS = prepared(
-  `select r.place::integer, i.xmin::text as version, ${STORED_INTENT},
-          exists (
-            select from payments where mid = i.mid and utr = r.utr
-             union all
-            select from payments where mid = i.mid and bank_reference = r.utr) as "isReferenceUsed"
-     from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[])) with ordinality
-            as r (order_id, utr, acquirer, acquirer_order_id, place)
-     join payment_intents i on i.order_id = r.order_id
-     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-    where ${isReportedBy('r.acquirer', 'r.acquirer_order_id')}`,
-)
+const FIND_ORDERS = query<FoundOrder & { place: number }, Columns<ReturnType<typeof toReported>>>(`
+  select r.place::integer, i.xmin::text as version, ${STORED_INTENT},
+         exists (
+           select from payments where mid = i.mid and utr = r.utr
+            union all
+           select from payments where mid = i.mid and bank_reference = r.utr) as is_reference_used
+    from unnest((select :orderId::text[]), (select :utr::text[]), (select :acquirer::text[]),
+                (select :acquirerOrderId::text[])) with ordinality
+           as r (order_id, utr, acquirer, acquirer_order_id, place)
+    join payment_intents i on i.order_id = r.order_id
+    left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+   where ${isReportedBy('r.acquirer', 'r.acquirer_order_id')}`)
 
-/** Stores the payments of orders that have not changed since they were judged, and returns the orderIds of these orders. */
+/** Stores the payments of orders that have not changed since they were judged, and returns their orderIds. */
 async function pay(db: Transactional, payments: FirstPayment[]): Promise<Set<string>> {
   if (payments.length === 0) return new Set()
-  const columns = [
-    payments.map(({ order }) => order.mid),
-    payments.map(({ order }) => order.orderId),
-    payments.map(({ order }) => order.version),
-    payments.map(({ report }) => report.utr),
-    payments.map(({ paidAt }) => paidAt),
-    payments.map(({ now }) => now),
-    payments.map(({ order }) => order.acquirer),
-    payments.map(({ report }) => report.names?.id),
-    payments.map(({ report }) => report.names?.txnId),
-    payments.map(({ report }) => knownInstrument(report)),
-  ]
   try {
-    const { rows } = await db.query<{ orderId: string }>(PAY_ORDERS(...columns))
-    return new Set(rows.map(({ orderId }) => orderId))
+    return new Set((await PAY_ORDERS(db, toColumns(payments.map(toRow)))).map(({ orderId }) => orderId))
   } catch (error) {
     // PostgreSQL has rolled the batch back, and each report is recorded alone.
     if (hasState(error, DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE)) return new Set()
     throw error
   }
 }
+
+const toRow = ({ order: { mid, orderId, version, acquirer }, report, paidAt, now }: FirstPayment) => ({
+  mid,
+  orderId,
+  version,
+  utr: report.utr,
+  paidAt,
+  now,
+  acquirer,
+  id: report.names?.id,
+  txnId: report.names?.txnId,
+  instrument: knownInstrument(report),
+})
 
 /** Longest wait for another transaction that is storing the same UTR. All later batches wait too. */
 const LOCK_TIMEOUT_MS = 100
@@ -137,16 +136,16 @@ const LOCK_TIMEOUT_MS = 100
  * Skips orders that another transaction has locked, and limits the wait for UTRs, because a batch delays all accounts.
  * UTRs are stored in the order of their key, to avoid deadlocks between the batches of two instances.
  */
-const PAY_ORDERS = prepared(
-  `with limited as materialized (
+const PAY_ORDERS = query<{ orderId: string }, Columns<ReturnType<typeof toRow>>>(`
+   with limited as materialized (
      select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}ms', true)
    ), unchanged as materialized (
      select i.mid, r.utr, i.order_id, i.amount_paise, r.paid_at, r.received_at, 'first', r.acquirer, r.payment_id, r.txn_id,
             null, r.instrument, 'notification', null, null
        from limited,
-            unnest((select $1::text[]), (select $2::text[]), (select $3::xid[]), (select $4::text[]),
-                   (select $5::timestamptz[]), (select $6::timestamptz[]), (select $7::text[]), (select $8::text[]),
-                   (select $9::text[]), (select $10::text[]))
+            unnest((select :mid::text[]), (select :orderId::text[]), (select :version::xid[]), (select :utr::text[]),
+                   (select :paidAt::timestamptz[]), (select :now::timestamptz[]), (select :acquirer::text[]),
+                   (select :id::text[]), (select :txnId::text[]), (select :instrument::text[]))
               as r (mid, order_id, version, utr, paid_at, received_at, acquirer, payment_id, txn_id, instrument)
        join payment_intents i on i.mid = r.mid and i.order_id = r.order_id and i.xmin = r.version
       order by i.mid, r.utr collate "C"
@@ -162,5 +161,4 @@ const PAY_ORDERS = prepared(
      receivedAt: 's.received_at',
      which: 'from stored s where i.mid = s.mid and i.order_id = s.order_id',
    })}
-   select order_id as "orderId" from stored`,
-)
+   select order_id from stored`)

@@ -5,6 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import { type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import { counted } from '../../platform/money.ts'
 import { dailyReport } from './daily-report-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
@@ -81,7 +82,7 @@ export async function importDailyReport(
     }
     return result
   } finally {
-    // Closing the connection removes the temporary table and the connection's settings.
+    // Closing the connection removes the temporary table and the settings.
     client.release(true)
   }
 }
@@ -143,11 +144,11 @@ async function saveLines(
     },
     onWarning,
   )
-  // Collects statistics, because without statistics PostgreSQL would sort the whole table for each batch.
+  // Collects statistics, because PostgreSQL would otherwise sort the whole table for each batch.
   await client.query('analyze daily_report')
 }
 
-/** `isUnderWay` is true if the code of a failed attempt indicates that the attempt may still succeed. */
+/** `isUnderWay` is true if the code of a failed attempt indicates that it may still succeed. */
 type Line = PaymentReport & { line: number; isUnderWay: boolean }
 
 type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
@@ -164,15 +165,7 @@ type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
  * matches no order, or several orders, is used as an unknown orderId.
  */
 async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
-  const { rows } = await client.query<StoredLine>(
-    `select line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
-            acquirer_reference as reference, acquirer_payment_id as "paymentId", reason, code
-       from daily_report
-      where line > $1
-      order by line
-      limit ${BATCH_LINES}`,
-    [after],
-  )
+  const rows = await LINES(client, { after })
   const unnamed = rows.filter(({ orderId }) => orderId === null)
   const orders = await findOrders(
     client,
@@ -201,46 +194,48 @@ async function readLines(client: PoolClient, acquirer: string | undefined, after
   })
 }
 
-/** Maps identifiers to orderIds, except identifiers that several orders share. */
+const LINES = plannedQuery<StoredLine, { after: number }>(`
+  select line, status, utr, amount, paid_at, order_id, acquirer_reference as reference,
+         acquirer_payment_id as payment_id, reason, code
+    from daily_report
+   where line > :after
+   order by line
+   limit ${BATCH_LINES}`)
+
+/** Maps identifiers to orderIds, except those that several orders share. */
 async function findOrders(
   db: Queryable,
-  query: string,
+  find: typeof OF_LINKS,
   acquirer: string | undefined,
   names: string[],
 ): Promise<Map<string, string>> {
   if (names.length === 0) return new Map()
-  const { rows } = await db.query<{ name: string; orderId: string }>(query, [names, acquirer])
+  const rows = await find(db, { names, acquirer })
   return new Map(rows.map(({ name, orderId }) => [name, orderId]))
 }
 
 /** Finds orders by the references of acquirers' links. */
-const OF_LINKS = `
-  select reference as name, min(order_id) as "orderId"
+const OF_LINKS = plannedQuery<{ name: string; orderId: string }, { names: string[]; acquirer: string | undefined }>(`
+  select reference as name, min(order_id) as order_id
     from acquirer_intents
-   where reference = any ($1) and ($2::text is null or acquirer = $2)
+   where reference = any (:names) and (:acquirer::text is null or acquirer = :acquirer)
    group by reference
-  having count(*) = 1`
+  having count(*) = 1`)
 
-/** Maps the acquirer's ids of payments to orderIds, except ids that several payments share. */
+/** Maps the acquirer's ids of payments to orderIds, except those that several payments share. */
 export const ordersOfPayments = (db: Queryable, acquirer: string | undefined, paymentIds: string[]) =>
   findOrders(db, OF_PAYMENTS, acquirer, paymentIds)
 
-const OF_PAYMENTS = `
-  select acquirer_payment_id as name, min(order_id) as "orderId"
+const OF_PAYMENTS: typeof OF_LINKS = plannedQuery(`
+  select acquirer_payment_id as name, min(order_id) as order_id
     from payments
-   where acquirer_payment_id = any ($1) and ($2::text is null or acquirer = $2)
+   where acquirer_payment_id = any (:names) and (:acquirer::text is null or acquirer = :acquirer)
    group by acquirer_payment_id
-  having count(*) = 1`
+  having count(*) = 1`)
 
 /** Returns the lines of final payments that are not recorded yet, or are recorded with other facts. */
 async function withoutRecorded(db: Queryable, acquirer: string | undefined, lines: readonly Line[]): Promise<Line[]> {
-  const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
-    `select i.order_id as "orderId", i.utr, i.amount_paise as amount
-       from payment_intents i
-       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-      where i.order_id = any ($1) and i.status = 'SUCCESS' and ($2::text is null or coalesce(a.acquirer, 'direct') = $2)`,
-    [lines.map(({ orderId }) => orderId), acquirer],
-  )
+  const rows = await PAID(db, { orderIds: lines.map(({ orderId }) => orderId), acquirer })
   const paid = new Map(rows.map((row) => [row.orderId, row]))
   return lines.filter(({ orderId, status, utr, amount, isUnderWay }) => {
     const payment = paid.get(orderId)
@@ -248,6 +243,15 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
     return status === 'SUCCESS' ? !isSame : !isUnderWay
   })
 }
+
+type Paid = { orderId: string; utr: string; amount: number }
+
+const PAID = plannedQuery<Paid, { orderIds: string[]; acquirer: string | undefined }>(`
+  select i.order_id, i.utr, i.amount_paise as amount
+    from payment_intents i
+    left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+   where i.order_id = any (:orderIds) and i.status = 'SUCCESS'
+     and (:acquirer::text is null or coalesce(a.acquirer, 'direct') = :acquirer)`)
 
 /**
  * Records lines with the same results as if they were recorded one after the other. Lines that share no order, UTR or

@@ -4,6 +4,7 @@ import { isDistributed } from '../../platform/db/distribution.ts'
 import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import { query } from '../../platform/db/query.ts'
 import { compareKeys, createSharedBatches } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
 import { isLong } from './order-lifetime.ts'
@@ -69,17 +70,12 @@ async function storeIntents(db: Queryable, intents: readonly Intent[], distribut
   const orderIds = intents.map(({ orderId }) => orderId)
   const count = await INTENTS(db, intents, distributed)
   if (count === intents.length) return new Set(orderIds)
-  const { rows } = await db.query<{ order_id: string }>(
-    STORED(
-      intents.map(({ mid }) => mid),
-      orderIds,
-    ),
-  )
-  return new Set(rows.map(({ order_id }) => order_id))
+  const stored = await STORED(db, { mids: intents.map(({ mid }) => mid), orderIds })
+  return new Set(stored.map(({ orderId }) => orderId))
 }
 
-const STORED = prepared(
-  'select order_id from payment_intents where mid = any($1::text[]) and order_id = any($2::text[])',
+const STORED = query<{ orderId: string }, { mids: string[]; orderIds: string[] }>(
+  'select order_id from payment_intents where mid = any (:mids) and order_id = any (:orderIds)',
 )
 
 /**

@@ -41,7 +41,7 @@ export async function insertWithLink(
   const close = () => closeUnseen(client, paymentLink)
   const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
   const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
-    // A Failure is thrown while the intent waits for its batch, so the intent was not sent to the database.
+    // A Failure is thrown while the intent waits for its batch, so it was not sent to the database.
     if (error instanceof Failure || isCertainlyNotStored(error)) close()
     else if (await isFound(intents, linked, limits.acquirers.lookUpPauseMs, until)) return { intent: linked }
     // The link stays open if the look-up finds nothing, because the commit may still be in progress.
@@ -53,7 +53,7 @@ export async function insertWithLink(
   return stored
 }
 
-/** Looks an intent up, and repeats the look-up every `pauseMs` while the database is unavailable. */
+/** Looks an intent up, and repeats this every `pauseMs` while the database is unavailable. */
 async function isFound(
   intents: Linking['intents'],
   intent: Intent,

@@ -10,7 +10,7 @@ import type { NewPayment } from './new-payment.ts'
  * - payment: money that a customer sends for an intent. The bank identifies the payment by a UTR.
  * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
  * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
- * - exception: a report that the operator must investigate, because the report contradicts the database or
+ * - exception: a report that the operator must investigate, because it contradicts the database or
  *   arrives too late.
  */
 
@@ -84,7 +84,7 @@ export function buildIntent(
 
 /**
  * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are adjacent in the index, and 80
- * random bits, so that an identifier cannot be guessed. The random bits come from a UUID, without its version and
+ * random bits, so that they cannot be guessed. The random bits come from a UUID, without its version and
  * variant digits, because Node.js prepares UUIDs in advance.
  */
 export function newId(now: Date): string {

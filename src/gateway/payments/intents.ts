@@ -1,7 +1,7 @@
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Pools, type Queryable } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
-import { BRAND, type Brand } from '../tenants/brand.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
+import type { Brand } from '../tenants/merchants.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './find-payment-status.ts'
 import { createInsert } from './insert-intents.ts'
@@ -9,6 +9,7 @@ import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { writeDeliveries } from './outbox.ts'
 import { abandonedUntil, EXPIRY_GRACE_MINUTES, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
 import { PAY_PAGE_FACTS, type PayPageFacts } from './pay-page-facts.ts'
+import { lockOrder } from './reported-orders.ts'
 import {
   FAILURE_REPORTED,
   failureReason,
@@ -61,15 +62,9 @@ export function createIntents(
    */
   async function findEarlier(intent: Intent): Promise<InsertOutcome | undefined> {
     const { mid, merchantOrderId, idempotency } = intent
-    const { rows } = await requests.query<StoredIntent & { key: string | null; fingerprint: Buffer }>(
-      `select ${INTENT}, i.idempotency_key as key, i.idempotency_fingerprint as fingerprint
-         from payment_intents i
-         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-        where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
-      [mid, merchantOrderId, idempotency?.key],
-    )
-    const repeated = rows.find(({ key }) => idempotency !== undefined && key === idempotency.key)
-    if (!repeated || !idempotency) return rows.length > 0 ? { rejected: 'order id exists' } : undefined
+    const earlier = await FIND_EARLIER(requests, { mid, merchantOrderId, key: idempotency?.key })
+    const repeated = earlier.find(({ key }) => idempotency !== undefined && key === idempotency.key)
+    if (!repeated || !idempotency) return earlier.length > 0 ? { rejected: 'order id exists' } : undefined
     const { key: _, fingerprint, ...stored } = repeated
     if (!fingerprint.equals(idempotency.fingerprint)) {
       return { rejected: 'idempotency key was used for another request' }
@@ -98,36 +93,29 @@ export function createIntents(
     },
 
     /** Whether this intent itself is stored, instead of another intent with the same merchantOrderId. */
-    async isStored({ mid, orderId }: Intent): Promise<boolean> {
-      const stored = 'select from payment_intents where mid = $1 and order_id = $2'
-      return (await requests.query(stored, [mid, orderId])).rowCount === 1
-    },
+    isStored: async (intent: Intent): Promise<boolean> => (await FIND(requests, intent)).length === 1,
 
     /** Finds an intent of any merchant. No key is checked, because an orderId cannot be guessed. */
-    async findCheckout(orderId: string): Promise<Checkout | undefined> {
-      const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))
-      return rows[0]
-    },
+    findCheckout: async (orderId: string): Promise<Checkout | undefined> =>
+      (await FIND_CHECKOUT(pages, { orderId }))[0],
 
     /** Finds the states of payments by their orderIds. The result omits unknown orderIds. */
     async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
-      const { rows } = await pages.query<PaymentState & { orderId: string }>(FIND_STATES(orderIds))
+      const rows = await FIND_STATES(pages, { orderIds })
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
-    /** Moves an intent's expiry to `moment`, unless the expiry is earlier. Only sandboxes call this function. */
-    async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
-      await pages.query(
-        `with ended as (
-           update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
-         )
-         update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
-        [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
-      )
-    },
+    /** Moves an intent's expiry to `moment`, unless it is earlier. Only sandboxes call this function. */
+    expire: ({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date) =>
+      EXPIRE(pages, {
+        mid,
+        orderId,
+        moment,
+        finalAt: new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000),
+      }),
 
     /**
-     * Cancels an intent, identified as for findStatus, unless the intent is paid or has its final status. Returns the
+     * Cancels an intent, identified as for findStatus, unless it is paid or has its final status. Returns the
      * intent's status; undefined if the intent is unknown. `toClose` is the acquirer's link if this call has cancelled
      * the intent. pool.ts documents `claim` (type `Ending`).
      */
@@ -176,28 +164,17 @@ async function close(
   orderId: string,
   now: Date,
 ): Promise<{ toClose: PaymentLink | undefined } | undefined> {
-  // The update is a second statement, so that the update sees a payment.expired event that was written while this
+  // The update is a second statement, so that it sees a payment.expired event that was written while this
   // transaction waited for the order's lock.
-  await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
-  const { rows } = await client.query<{ sequence: number }>(
-    `update payment_intents i
-        set status = 'CANCELLED', cancelled_at = $4, event_sequence = event_sequence + 1
-      where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and (expires_at > $3 or unreadable_at is not null)
-        and not ${FAILURE_REPORTED} and not exists (${writtenExpiries('$1', '$2')})
-     returning event_sequence as sequence`,
-    [mid, orderId, abandonedUntil(now), now],
-  )
-  const [cancelled] = rows
+  await lockOrder(client, { mid, orderId })
+  const [cancelled] = await CANCEL(client, { mid, orderId, now, abandonedUntil: abandonedUntil(now) })
   if (cancelled === undefined) return undefined
   await endUnreadable(client, { mid, orderId }, { by: 'merchant', now })
   await writeDeliveries(client, 'payment.cancelled', mid, [
     { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
   ])
-  const links = await client.query<{ paymentLink: PaymentLink }>(
-    `select ${PAYMENT_LINK} as "paymentLink" from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
-    [mid, orderId],
-  )
-  return { toClose: links.rows[0]?.paymentLink }
+  const [link] = await FIND_LINK(client, { mid, orderId })
+  return { toClose: link?.paymentLink }
 }
 
 export type Intents = ReturnType<typeof createIntents>
@@ -209,33 +186,65 @@ const PAYMENT_LINK = `
                     'reference', a.reference, 'link', a.link)`
 
 const INTENT = `
-  i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount_paise as amount,
-  i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
+  i.mid, i.order_id, i.merchant_order_id, i.amount_paise as amount, i.redirect_url, i.note, i.created_at, i.expires_at,
   json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
-  case when a.order_id is not null then ${PAYMENT_LINK} end as "paymentLink"`
+  case when a.order_id is not null then ${PAYMENT_LINK} end as payment_link`
 
-const FIND_CHECKOUT = prepared(
-  `select ${INTENT}, i.status, i.utr, i.unreadable_at is not null as "isUnreadable",
-          ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
-          ${BRAND} as brand,
-          i.utr is not null and i.amount_paise <= (
-            select coalesce(sum(r.amount_paise), 0)
-              from current_refunds r
-             where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
-               and r.status = 'SUCCESS') as refunded,
-          coalesce(p.paid_at, p.received_at) as "paidAt", p.bank_reference as "bankReference",
-          ${PAY_PAGE_FACTS}
-     from payment_intents i
-     join merchants m on m.mid = i.mid
-     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-     left join payments p on p.mid = i.mid and p.utr = i.utr
-    where i.order_id = $1`,
+type Named = { mid: string; orderId: string }
+
+const FIND = query<object, Named>('select from payment_intents where mid = :mid and order_id = :orderId')
+
+const FIND_EARLIER = plannedQuery<
+  StoredIntent & { key: string | null; fingerprint: Buffer },
+  { mid: string; merchantOrderId: string; key: string | undefined }
+>(`
+  select ${INTENT}, i.idempotency_key as key, i.idempotency_fingerprint as fingerprint
+    from payment_intents i
+    left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+   where i.mid = :mid
+     and (i.merchant_order_id = :merchantOrderId or i.order_id = :merchantOrderId or i.idempotency_key = :key)`)
+
+const FIND_LINK = query<{ paymentLink: PaymentLink }, Named>(
+  `select ${PAYMENT_LINK} as payment_link from acquirer_intents a where a.mid = :mid and a.order_id = :orderId`,
 )
 
-const FIND_STATES = prepared(
-  `select order_id as "orderId", status, utr, expires_at as "expiresAt", unreadable_at is not null as "isUnreadable",
-          ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled", ${PAY_PAGE_FACTS}
-     from payment_intents i
-     join merchants m on m.mid = i.mid
-    where order_id = any ($1)`,
-)
+const EXPIRE = query<object, Named & { moment: Date; finalAt: Date }>(`
+  with ended as (
+    update payment_intents set expires_at = least(expires_at, :moment) where mid = :mid and order_id = :orderId
+  )
+  update webhook_expiries set final_at = least(final_at, :finalAt) where mid = :mid and order_id = :orderId`)
+
+const CANCEL = query<{ sequence: number }, Named & { now: Date; abandonedUntil: Date }>(`
+  update payment_intents i
+     set status = 'CANCELLED', cancelled_at = :now, event_sequence = event_sequence + 1
+   where mid = :mid and order_id = :orderId and status in ${OPEN_STATUSES}
+     and (expires_at > :abandonedUntil or unreadable_at is not null)
+     and not ${FAILURE_REPORTED} and not exists (${writtenExpiries(':mid', ':orderId')})
+  returning event_sequence as sequence`)
+
+/** SQL columns of the order `i` of the merchant `m` that both the pay page and its updates show. */
+const STATE = `
+  i.status, i.utr, i.unreadable_at is not null as is_unreadable, ${failureReason()} as failure_reason,
+  m.disabled_at is not null as merchant_disabled, ${PAY_PAGE_FACTS}`
+
+const FIND_CHECKOUT = query<Checkout, { orderId: string }>(`
+  select ${INTENT}, ${STATE},
+         json_build_object('colour', m.brand_colour, 'website', m.brand_website, 'support', m.brand_support,
+                           'logo', m.brand_logo) as brand,
+         i.utr is not null and i.amount_paise <= (
+           select coalesce(sum(r.amount_paise), 0)
+             from current_refunds r
+            where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
+              and r.status = 'SUCCESS') as refunded,
+         coalesce(p.paid_at, p.received_at) as paid_at, p.bank_reference
+    from payment_intents i
+    join merchants m on m.mid = i.mid
+    left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+    left join payments p on p.mid = i.mid and p.utr = i.utr
+   where i.order_id = :orderId`)
+
+const FIND_STATES = query<PaymentState & { orderId: string }, { orderIds: readonly string[] }>(`
+  select i.order_id, i.expires_at, ${STATE}
+    from payment_intents i
+    join merchants m on m.mid = i.mid
+   where i.order_id = any (:orderIds)`)

@@ -1,4 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
+import { type Columns, toColumns } from '../../platform/db/shared-batches.ts'
 import type { Intent } from './intent.ts'
 import { EXPIRY_GRACE_MINUTES } from './outcome.ts'
 
@@ -42,21 +44,16 @@ export async function writeDeliveries(
   events: readonly Event[],
 ): Promise<void> {
   if (events.length === 0) return
-  const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-                        $8::text[], $9::text[])
-                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at, failure_reason, data)`
-  await db.query(insertDeliveries(type, '$1', given), [
-    mid,
-    events.map(({ orderId }) => orderId),
-    events.map(({ sequence }) => sequence),
-    events.map(({ txnStatus }) => txnStatus),
-    events.map(({ utr }) => utr),
-    events.map(({ ourRefundId }) => ourRefundId),
-    events.map(({ occurredAt }) => occurredAt),
-    events.map(({ failureReason }) => failureReason),
-    events.map(({ data }) => data),
-  ])
+  const insert = plannedQuery<object, object>(insertDeliveries(type, ':mid', GIVEN))
+  await insert(db, { mid, ...toColumns(events.map((event) => ({ ...NO_DETAILS, ...event }))) })
 }
+
+const NO_DETAILS = { utr: undefined, ourRefundId: undefined, failureReason: undefined, data: undefined }
+
+const GIVEN = `
+  unnest(:orderId::text[], :sequence::smallint[], :txnStatus::text[], :utr::text[], :ourRefundId::text[],
+         :occurredAt::timestamptz[], :failureReason::text[], :data::text[])
+    as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at, failure_reason, data)`
 
 /**
  * The SQL of `writeDeliveries`. `events` is SQL for a relation `c` of order_id, sequence, txn_status, utr,
@@ -79,23 +76,19 @@ export const insertDeliveries = (type: EventType, mid: string, events: string) =
  * orders need it, because the look-up of new orders finds all others, even after a day without instances.
  */
 export async function scheduleExpiries(db: Queryable, orders: readonly Intent[]): Promise<void> {
-  if (orders.length === 0) return
-  await db.query(
-    `insert into webhook_expiries (mid, order_id, final_at)
-     select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
-       from unnest($1::text[], $2::text[], $3::timestamptz[]) as i (mid, order_id, expires_at)
-       -- Citus needs $1 here too, to read only the merchants' own shards.
-       join (select distinct mid
-               from webhook_endpoints
-              where mid = any ($1) and kind = 'webhook' and disabled_at is null) w on w.mid = i.mid`,
-    [
-      orders.map(({ mid }) => mid),
-      orders.map(({ orderId }) => orderId),
-      orders.map(({ expiresAt }) => expiresAt),
-      EXPIRY_GRACE_MINUTES,
-    ],
-  )
+  if (orders.length > 0) await SCHEDULE_EXPIRIES(db, { ...toColumns(orders), grace: EXPIRY_GRACE_MINUTES })
 }
+
+type Scheduled = Columns<Pick<Intent, 'mid' | 'orderId' | 'expiresAt'>> & { grace: number }
+
+const SCHEDULE_EXPIRIES = plannedQuery<object, Scheduled>(`
+  insert into webhook_expiries (mid, order_id, final_at)
+  select i.mid, i.order_id, i.expires_at + :grace * interval '1 minute'
+    from unnest(:mid::text[], :orderId::text[], :expiresAt::timestamptz[]) as i (mid, order_id, expires_at)
+    -- Citus needs the mids here too, to read only the merchants' own shards.
+    join (select distinct mid
+            from webhook_endpoints
+           where mid = any (:mid) and kind = 'webhook' and disabled_at is null) w on w.mid = i.mid`)
 
 /** The endpoint_id under which a merchant's return-URL callbacks are stored. */
 export const RETURN_URL_CALLBACK = 'return-call'

@@ -43,7 +43,7 @@ export type PaymentNames = { id: string; txnId?: string | undefined }
 
 /**
  * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` if the reference was unknown or
- * belonged to another payment. If `utr` is the `id`, `bankReference` is the bank's reference as soon as the reference
+ * belonged to another payment. If `utr` is the `id`, `bankReference` is the bank's reference as soon as it
  * is known.
  */
 export type StoredPayment = {

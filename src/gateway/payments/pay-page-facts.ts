@@ -1,4 +1,4 @@
-import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { Intent } from './intent.ts'
 
@@ -19,7 +19,7 @@ export type PayPageFacts = {
  */
 export const PAY_PAGE_FACTS = `
   coalesce(i.unreadable_at, case when i.status in ('FAIL', 'REJECT') then (
-    select max(t.received_at) from payment_attempts t where t.mid = i.mid and t.order_id = i.order_id) end) as "attemptedAt",
+    select max(t.received_at) from payment_attempts t where t.mid = i.mid and t.order_id = i.order_id) end) as attempted_at,
   case when i.status <> 'SUCCESS' then (
     select json_build_object('amount', e.amount_paise, 'utr', e.utr)
       from payment_exceptions e
@@ -35,23 +35,15 @@ export type SecondPayment = { utr: string; reference: string; amount: Paise }
  * Lists the payments of a paid order besides its own, oldest first: duplicate payments, and payments of another amount
  * that the operator has not resolved.
  */
-export async function listSecondPayments(
-  db: Queryable,
-  { mid, orderId, utr }: Pick<Intent, 'mid' | 'orderId'> & { utr: string | null },
-): Promise<SecondPayment[]> {
-  const { rows } = await db.query<SecondPayment>(
-    `select utr, reference, amount
-       from (select p.utr, coalesce(p.bank_reference, p.utr) as reference, p.amount_paise as amount, p.received_at
-               from payments p
-              where p.mid = $1 and p.order_id = $2 and p.kind = 'second'
-             union all
-             select e.utr, e.utr, e.amount_paise, e.received_at
-               from payment_exceptions e
-              where e.mid = $1 and e.order_id = $2 and e.kind = 'amount differs' and e.status = 'SUCCESS'
-                and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)) s
-      where utr is distinct from $3
-      order by received_at, utr`,
-    [mid, orderId, utr],
-  )
-  return rows
-}
+export const listSecondPayments = query<SecondPayment, Pick<Intent, 'mid' | 'orderId'> & { utr: string | null }>(`
+  select utr, reference, amount
+    from (select p.utr, coalesce(p.bank_reference, p.utr) as reference, p.amount_paise as amount, p.received_at
+            from payments p
+           where p.mid = :mid and p.order_id = :orderId and p.kind = 'second'
+           union all
+          select e.utr, e.utr, e.amount_paise, e.received_at
+            from payment_exceptions e
+           where e.mid = :mid and e.order_id = :orderId and e.kind = 'amount differs' and e.status = 'SUCCESS'
+             and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)) s
+   where utr is distinct from :utr
+   order by received_at, utr`)

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 import { endMark } from './unreadable.ts'
@@ -42,76 +43,75 @@ type Requested = {
   until?: Date | undefined
 }
 
+const select = (condition: string) => `
+  select e.exception_id as id, e.mid, e.order_id, e.kind, e.status, e.utr, nullif(e.our_refund_id, '') as refund_id,
+         case when e.kind <> 'unreadable' then e.amount_paise end as amount, e.paid_at, e.body, e.reported_by as told_by,
+         e.note, e.acquirer_account, e.received_at, r.reason as resolution, r.resolved_by, r.resolved_at
+    from payment_exceptions e
+    left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+   where ${condition}
+   order by e.received_at, e.mid, e.order_id, e.kind, e.utr, e.amount_paise`
+
+const LIST = plannedQuery<PaymentException, Requested>(
+  select(`
+    (not :open::boolean or r.mid is null)
+     and (:kind::text is null or e.kind = :kind)
+     and (:mid::text is null or e.mid = :mid)
+     and (:from::timestamptz is null or e.received_at >= :from)
+     and (:until::timestamptz is null or e.received_at < :until)
+     and (:acquirerAccount::text is null or e.acquirer_account = :acquirerAccount)`),
+)
+
+const OF_ORDER = plannedQuery<PaymentException, { mid: string; orderId: string }>(
+  select('e.mid = :mid and e.order_id = :orderId'),
+)
+
+const OF_UTR = plannedQuery<PaymentException, { utr: string }>(select("e.mid = '' and e.utr = :utr"))
+
+const OF_DAY = plannedQuery<PaymentException, { amount: number | undefined; from: Date; until: Date }>(
+  select(`e.mid = '' and (:amount::bigint is null or e.amount_paise = :amount)
+     and coalesce(e.paid_at, e.received_at) >= :from and coalesce(e.paid_at, e.received_at) < :until`),
+)
+
+const BY_ID = plannedQuery<PaymentException, { id: string }>(select('e.exception_id = :id'))
+
+const RESOLVE = plannedQuery<{ id: string }, { mids: string[]; ids: string[]; reason: string; by: string; now: Date }>(`
+  insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+  select mid, id, :reason, :by, :now
+    from unnest(:mids::text[], :ids::text[]) as e (mid, id)
+      on conflict do nothing
+  returning exception_id as id`)
+
 /**
  * The exceptions that the operator must investigate, and their resolutions. Stored rows are never changed or deleted.
  */
 export function createExceptions(db: Queryable) {
-  async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
-    const { rows } = await db.query<PaymentException>(
-      `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
-              nullif(e.our_refund_id, '') as "refundId",
-              case when e.kind <> 'unreadable' then e.amount_paise end as amount, e.paid_at as "paidAt", e.body,
-              e.reported_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
-              r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"
-         from payment_exceptions e
-         left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-        where ${condition}
-        order by e.received_at, e.mid, e.order_id, e.kind, e.utr, e.amount_paise`,
-      values,
-    )
-    return rows
-  }
-
   return {
     /** Returns exceptions that match the filters, oldest first. */
-    list: ({ open, kind, mid, acquirerAccount, from, until }: Requested) =>
-      select(
-        `(not $1::boolean or r.mid is null)
-           and ($2::text is null or e.kind = $2)
-           and ($3::text is null or e.mid = $3)
-           and ($4::timestamptz is null or e.received_at >= $4)
-           and ($5::timestamptz is null or e.received_at < $5)
-           and ($6::text is null or e.acquirer_account = $6)`,
-        [open, kind, mid, from, until, acquirerAccount],
-      ),
+    list: (filters: Requested) => LIST(db, filters),
 
-    ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
+    ofOrder: (mid: string, orderId: string) => OF_ORDER(db, { mid, orderId }),
 
     /** Returns exceptions without a known order that report this UTR, or a payment of a day, with any amount if it is undefined. */
     ofNoOrder: (reported: { utr: string } | { amount: number | undefined; from: Date; until: Date }) =>
-      'utr' in reported
-        ? select(`e.mid = '' and e.utr = $1`, [reported.utr])
-        : select(
-            `e.mid = '' and ($1::bigint is null or e.amount_paise = $1) and coalesce(e.paid_at, e.received_at) >= $2
-               and coalesce(e.paid_at, e.received_at) < $3`,
-            [reported.amount, reported.from, reported.until],
-          ),
+      'utr' in reported ? OF_UTR(db, reported) : OF_DAY(db, reported),
 
     /** Returns the exception with this id; undefined if the id is unknown. */
-    async find(id: string): Promise<PaymentException | undefined> {
-      const [found] = await select('e.exception_id = $1', [id])
-      return found
-    },
+    find: async (id: string): Promise<PaymentException | undefined> => (await BY_ID(db, { id }))[0],
 
     /** Resolves exceptions. Returns the newly resolved exceptions, without those that were already resolved. */
     async resolve(
       exceptions: readonly PaymentException[],
-      { reason, by, now }: { reason: string; by: string; now: Date },
+      resolution: { reason: string; by: string; now: Date },
     ): Promise<PaymentException[]> {
-      const { rows } = await db.query<{ id: string }>(
-        `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
-         select mid, id, $3, $4, $5
-           from unnest($1::text[], $2::text[]) as e (mid, id)
-         on conflict do nothing
-         returning exception_id as id`,
-        [exceptions.map(({ mid }) => mid), exceptions.map(({ id }) => id), reason, by, now],
-      )
+      const [mids, ids] = [exceptions.map(({ mid }) => mid), exceptions.map(({ id }) => id)]
+      const rows = await RESOLVE(db, { mids, ids, ...resolution })
       const ended = new Set(rows.map(({ id }) => id))
       const resolved = exceptions.filter(({ id }) => ended.has(id))
       // Clears the mark of an unreadable response, so that the order gets its status as if the response had not
       // arrived.
       for (const { kind, mid, orderId } of resolved) {
-        if (kind === 'unreadable' && orderId !== '') await endMark(db, { mid, orderId }, now)
+        if (kind === 'unreadable' && orderId !== '') await endMark(db, { mid, orderId }, resolution.now)
       }
       return resolved
     },

@@ -1,6 +1,15 @@
+import { query } from '../../platform/db/query.ts'
 import { insertDeliveries } from './outbox.ts'
 import type { ReportedIntent } from './outcome.ts'
 import { FAILURE_REPORTED } from './reported-status.ts'
+
+/**
+ * Locks an order's row. The lock is a separate statement, so that the next statement sees the changes of the transaction
+ * that held the lock before.
+ */
+export const lockOrder = query<object, { mid: string; orderId: string }>(
+  'select from payment_intents where mid = :mid and order_id = :orderId for no key update',
+)
 
 /** The stored facts of an order that a report is about, without its payments and attempts. */
 export type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'attemptKnown' | 'attemptsFull'> & {
@@ -11,9 +20,8 @@ export type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' 
 
 /** SQL columns of `StoredIntent`, of the order `i` and its acquirer's link `a`. */
 export const STORED_INTENT = `
-          i.mid, i.order_id as "orderId", i.amount_paise as amount, i.status, i.utr,
-          i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAILURE_REPORTED} as "failureReported",
-          coalesce(a.acquirer, 'direct') as acquirer`
+          i.mid, i.order_id, i.amount_paise as amount, i.status, i.utr, i.unreadable_at is not null as is_unreadable,
+          i.created_at, i.expires_at, ${FAILURE_REPORTED} as failure_reported, coalesce(a.acquirer, 'direct') as acquirer`
 
 /**
  * SQL condition: the acquirer and its identifier of the order are those of the order, or the report names none. The

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { RETURN_URL_CALLBACK } from './outbox.ts'
 
 /** SQL condition: a response has reported to the merchant that the order `i` has finally failed. */
@@ -32,17 +33,16 @@ export type ReportedStatus = { mid: string; orderId: string; isFailed: boolean }
  * Stores that a response has reported an order's failure or payment to the merchant. A reported payment stops the
  * return-URL callback.
  */
-export async function saveReportedStatus(
-  db: Queryable,
-  { mid, orderId, isFailed }: ReportedStatus,
-  now: Date,
-): Promise<void> {
-  await db.query(
-    isFailed
-      ? 'update payment_intents set failure_reported_at = $3 where mid = $1 and order_id = $2 and failure_reported_at is null'
-      : `update webhook_deliveries
-            set due_at = null, delivered_at = $3, attempted_at = $3, outcome = 'told', response = ''
-          where mid = $1 and endpoint_id = '${RETURN_URL_CALLBACK}' and order_id = $2 and delivered_at is null`,
-    [mid, orderId, now],
-  )
-}
+export const saveReportedStatus = (db: Queryable, { isFailed, ...order }: ReportedStatus, now: Date) =>
+  (isFailed ? SAVE_FAILURE : SAVE_PAYMENT)(db, { ...order, now })
+
+type Reported = Omit<ReportedStatus, 'isFailed'> & { now: Date }
+
+const SAVE_FAILURE = query<object, Reported>(`
+  update payment_intents set failure_reported_at = :now
+   where mid = :mid and order_id = :orderId and failure_reported_at is null`)
+
+const SAVE_PAYMENT = query<object, Reported>(`
+  update webhook_deliveries
+     set due_at = null, delivered_at = :now, attempted_at = :now, outcome = 'told', response = ''
+   where mid = :mid and endpoint_id = '${RETURN_URL_CALLBACK}' and order_id = :orderId and delivered_at is null`)

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
-import type { QueryConfig } from 'pg'
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { query } from '../../platform/db/query.ts'
 import { utrOfId } from '../../platform/fields.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createFirstSuccesses } from './first-successes.ts'
-import { knownInstrument } from './instrument.ts'
+import { type Instrument, knownInstrument } from './instrument.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
   type Contradiction,
@@ -15,6 +14,7 @@ import {
   type FinalStatus,
   isReferenceOf,
   judge,
+  type PaymentNames,
   type PaymentReport,
   possibleTime,
   type ReportSource,
@@ -25,7 +25,7 @@ import { writtenExpiries } from './reported-status.ts'
 import { findReportedPayment, type PaymentKey, resolveByPayment, saveResolvedException } from './unknown-orders.ts'
 import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
-/** Runs first in the transaction that stores a report, before the transaction locks anything else. */
+/** Runs first in the transaction that stores a report, before it locks anything else. */
 export type Barrier = (client: Queryable) => Promise<unknown>
 
 /**
@@ -71,7 +71,7 @@ type Listeners = {
 const UNREADABLE_BYTES = 2_048
 
 /**
- * Creates the recorder of reports. A report changes its intent, or becomes an exception if the report contradicts the
+ * Creates the recorder of reports. A report changes its intent, or becomes an exception if it contradicts the
  * intent.
  */
 export function createReports(
@@ -112,7 +112,7 @@ export function createReports(
     switch (judged.verdict) {
       case 'repeat':
         if (judged.of) await learn(db, { ...judged.of, mid: intent.mid }, report, now)
-        if (report.failure) await db.query(ADD_FAILURE(intent.mid, report, attempt))
+        if (report.failure) await ADD_FAILURE(db, { ...report, ...report.failure, mid: intent.mid, attempt })
         return { changed: false, late: false, paymentUtr: judged.of?.utr }
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
@@ -120,8 +120,9 @@ export function createReports(
         const { orderId, status, utr, paidAt } = report
         const { reason, code } = report.failure ?? {}
         const { mid, acquirer, amount } = intent
-        const facts = [mid, orderId, status, attempt, utr, paidAt, source, now, judged.over, reason, code]
-        if (!(await returnsRow(db, ADD_ATTEMPT(...facts)))) return { changed: false, late: false }
+        const { over } = judged
+        const facts = { mid, orderId, status, attempt, utr, paidAt, source, now, over, reason, code }
+        if ((await ADD_ATTEMPT(db, facts)).length === 0) return { changed: false, late: false }
         return { changed: true, late: false, paise: amount, failure: { reason: reason ?? 'other', acquirer } }
       }
       case 'success': {
@@ -210,7 +211,7 @@ export function createReports(
     },
 
     /**
-     * Marks an order as unreadable, so that the order stays open, because a status response about the order could not
+     * Marks an order as unreadable, so that it stays open, because a status response about the order could not
      * be read and may report a payment. `isBesidePayment` means that the same response also reports a readable payment,
      * so a second payment may be hidden.
      */
@@ -284,26 +285,29 @@ type FoundIntent = StoredIntent & { isReferenceUsed: boolean }
 
 /** Finds an order's merchant, which never changes. Returns undefined for an unknown order. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ mid: string }>(FIND_MERCHANT(orderId))
-  return rows[0]?.mid
+  return (await FIND_MERCHANT(db, { orderId }))[0]?.mid
 }
 
-const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
+const FIND_MERCHANT = query<{ mid: string }, { orderId: string }>(
+  'select mid from payment_intents where order_id = :orderId',
+)
 
 const INTENT = `
   select ${STORED_INTENT}
     from payment_intents i
     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-   where i.mid = $1 and i.order_id = $2 and ${isReportedBy('$3', '$4')}`
+   where i.mid = :mid and i.order_id = :orderId and ${isReportedBy(':acquirer', ':acquirerOrderId')}`
 
-const FIND_INTENT = prepared(INTENT)
-const LOCK_INTENT = prepared(`${INTENT} for no key update of i`)
+type Named = { mid: string; orderId: string; acquirer: string | undefined; acquirerOrderId: string | undefined }
+
+const FIND_INTENT = query<StoredIntent, Named>(INTENT)
+const LOCK_INTENT = query<StoredIntent, Named>(`${INTENT} for no key update of i`)
 
 /** Returns a function that reads the intent with one of these statements. */
 const reading =
-  (statement: (...values: unknown[]) => QueryConfig) =>
+  (statement: typeof FIND_INTENT) =>
   async (db: Queryable, mid: string, { orderId, acquirer }: PaymentReport): Promise<StoredIntent | undefined> =>
-    (await db.query<StoredIntent>(statement(mid, orderId, acquirer?.name, acquirer?.id))).rows[0]
+    (await statement(db, { mid, orderId, acquirer: acquirer?.name, acquirerOrderId: acquirer?.id }))[0]
 
 /**
  * Returns the intent that a report is about. Returns undefined for an unknown order, and for a report by an acquirer other
@@ -330,9 +334,9 @@ export async function findFacts(
   { report: { status, utr, names }, attempt, earlier }: JudgedReport,
   attemptsOfOrder: number,
 ) {
-  const findPayments = () => db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
+  const findPayments = () => FIND_PAYMENTS_AND_END(db, { mid, orderId, paidBy, utr })
   if (status === 'SUCCESS') {
-    const { rows } = await findPayments()
+    const rows = await findPayments()
     const stored = rows.filter((row): row is FoundPayment => row.utr !== null)
     const all = [...stored, ...(earlier?.paymentsOf({ mid, orderId }, utr) ?? [])]
     const found = [...new Map(all.map((payment) => [payment.utr, payment])).values()]
@@ -346,10 +350,10 @@ export async function findFacts(
       failureReported: failureReported || rows.length > stored.length,
     }
   }
-  const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
-  const { known = false, stored = 0 } = rows[0] ?? {}
+  const [counted] = await COUNT_ATTEMPTS(db, { mid, orderId, status, attempt })
+  const { known = false, stored = 0 } = counted ?? {}
   const ofOrder = (row: FoundPayment | IsEnd): row is FoundPayment => row.utr !== null && row.orderId === orderId
-  const payments = paidBy === null ? [] : (await findPayments()).rows.filter(ofOrder)
+  const payments = paidBy === null ? [] : (await findPayments()).filter(ofOrder)
   const none = { payments, isReferenceUsed: false, isOfAnotherOrder: false, failureReported }
   const before = earlier?.attemptsOf(orderId) ?? []
   const attemptKnown = known || before.includes(`${status} ${attempt}`)
@@ -361,34 +365,34 @@ export type FoundPayment = StoredPayment & { orderId: string }
 type IsEnd = { utr: null }
 
 const PAYMENT = `
-  select order_id as "orderId", utr, bank_reference as "bankReference", acquirer_payment_id as id, acquirer_txn_id as "txnId",
-         instrument, kind = 'second' as "isSecond"
+  select order_id, utr, bank_reference, acquirer_payment_id as id, acquirer_txn_id as txn_id, instrument,
+         kind = 'second' as is_second
     from payments
-   where mid = $1`
+   where mid = :mid`
+
+type Paid = { mid: string; orderId: string; paidBy: string | null; utr: string | undefined }
 
 /**
- * The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR in $4; and the order's
- * event payment.expired.
+ * The payments of the order, which is paid by the UTR `paidBy`; payments of other orders with the reported UTR; and the
+ * order's event payment.expired.
  */
-const FIND_PAYMENTS_AND_END = prepared(
-  `${PAYMENT} and utr = $2
-    union all
-   ${PAYMENT} and order_id = $3 and kind = 'second'
-    union all
-   ${PAYMENT} and utr = $4 and order_id <> $3
-    union all
-   ${PAYMENT} and bank_reference = $4 and order_id <> $3
-    union all
-   select null, null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
-)
+const FIND_PAYMENTS_AND_END = query<FoundPayment | IsEnd, Paid>(`
+  ${PAYMENT} and utr = :paidBy
+   union all
+  ${PAYMENT} and order_id = :orderId and kind = 'second'
+   union all
+  ${PAYMENT} and utr = :utr and order_id <> :orderId
+   union all
+  ${PAYMENT} and bank_reference = :utr and order_id <> :orderId
+   union all
+  select null, null, null, null, null, null, ended.* from (${writtenExpiries(':mid', ':orderId')}) ended`)
 
-const COUNT_ATTEMPTS = prepared(
-  `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*) as stored
-     from payment_attempts
-    where mid = $1 and order_id = $2`,
-)
+type Attempt = { mid: string; orderId: string; status: FinalStatus; attempt: string }
 
-const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.query(statement)).rowCount === 1
+const COUNT_ATTEMPTS = query<{ known: boolean; stored: number }, Attempt>(`
+  select coalesce(bool_or(status = :status and attempt = :attempt), false) as known, count(*) as stored
+    from payment_attempts
+   where mid = :mid and order_id = :orderId`)
 
 /**
  * Stores a payment under its bank reference, or under the acquirer's id if another payment to the merchant has the
@@ -403,11 +407,12 @@ async function storePayment(
 ): Promise<string | undefined> {
   const { utr: reference, paidAt, names } = report
   const insert = kind === 'second' ? TAKE_UTR : PAY
-  // Another order may store the same reference concurrently, so the primary key decides which order gets the reference.
+  // Another order may store the same reference concurrently, so the primary key decides which one gets it.
   for (const utr of utrsFor({ utr: reference, names }, { isReferenceUsed })) {
     const bankReference = reference === utr ? undefined : reference
-    const payment = [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId, bankReference]
-    if (await returnsRow(db, insert(...payment, knownInstrument(report), source, person, note))) return utr
+    const payment = { mid, utr, orderId, amount, paidAt, now, kind, acquirer, bankReference, source, person, note }
+    const stored = await insert(db, { ...payment, ...names, instrument: knownInstrument(report) })
+    if (stored.length === 1) return utr
   }
   return undefined
 }
@@ -428,17 +433,21 @@ async function learn(
   report: PaymentReport,
   now: Date,
 ): Promise<void> {
-  const { id, txnId, reference, instrument } = learnedFrom(report, stored)
-  if ([id, txnId, reference, instrument].every((fact) => fact === undefined)) return
-  await db.query(
-    `update payments
-        set acquirer_payment_id = coalesce(acquirer_payment_id, $3), acquirer_txn_id = coalesce(acquirer_txn_id, $4),
-            bank_reference = coalesce(bank_reference, $5), bank_reference_at = coalesce(bank_reference_at, $6),
-            instrument = coalesce(instrument, $7), learned_at = $8
-      where mid = $1 and utr = $2`,
-    [stored.mid, stored.utr, id, txnId, reference, reference && now, instrument, now],
-  )
+  const learned = learnedFrom(report, stored)
+  if (Object.values(learned).every((fact) => fact === undefined)) return
+  const { mid, utr } = stored
+  await LEARN(db, { ...learned, mid, utr, referenceAt: learned.reference ? now : undefined, now })
 }
+
+type Learned = ReturnType<typeof learnedFrom> & PaymentKey & { referenceAt: Date | undefined; now: Date }
+
+const LEARN = query<object, Learned>(`
+  update payments
+     set acquirer_payment_id = coalesce(acquirer_payment_id, :id), acquirer_txn_id = coalesce(acquirer_txn_id, :txnId),
+         bank_reference = coalesce(bank_reference, :reference),
+         bank_reference_at = coalesce(bank_reference_at, :referenceAt),
+         instrument = coalesce(instrument, :instrument), learned_at = :now
+   where mid = :mid and utr = :utr`)
 
 /** Returns the facts of a report that the stored payment does not have. */
 export function learnedFrom(report: PaymentReport, stored: StoredPayment) {
@@ -454,60 +463,72 @@ export function learnedFrom(report: PaymentReport, stored: StoredPayment) {
 const EXISTS = `
   inserted as (
     insert into payments (${PAYMENT_COLUMNS})
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+    values (:mid, :utr, :orderId, :amount, :paidAt, :now, :kind, :acquirer, :id, :txnId, :bankReference, :instrument,
+            :source, :person, :note)
         on conflict do nothing
     returning order_id
   ), taken as (
     select order_id from inserted
      union
-    select order_id from payments where mid = $1 and utr = $2 and order_id = $3
+    select order_id from payments where mid = :mid and utr = :utr and order_id = :orderId
   )`
+
+type NewPayment = Pick<StoredIntent, 'mid' | 'orderId' | 'amount' | 'acquirer'> &
+  Pick<PaymentReport, 'paidAt'> &
+  Pick<Received, 'now' | 'source' | 'person' | 'note'> &
+  Partial<PaymentNames> & {
+    utr: string
+    kind: 'first' | 'late' | 'second'
+    bankReference: string | undefined
+    instrument: Instrument | undefined
+  }
 
 /**
  * Stores a second payment of the order. If two orders report a UTR concurrently, the primary key accepts only one of
  * the two payments.
  */
-const TAKE_UTR = prepared(`with ${EXISTS} select from taken`)
+const TAKE_UTR = query<object, NewPayment>(`with ${EXISTS} select from taken`)
 
-/** Stores the order's own payment, marks the order as paid, and writes the webhook deliveries. */
-const PAY = prepared(
-  `with ${EXISTS}, ${markPaid({
-    mid: '$1',
-    utr: '$2',
-    receivedAt: '$6',
-    which: 'where i.mid = $1 and i.order_id = $3 and exists (select 1 from taken)',
+/** Stores the order's own payment, marks it as paid, and writes the webhook deliveries. */
+const PAY = query<object, NewPayment>(`
+  with ${EXISTS}, ${markPaid({
+    mid: ':mid',
+    utr: ':utr',
+    receivedAt: ':now',
+    which: 'where i.mid = :mid and i.order_id = :orderId and exists (select 1 from taken)',
   })}
-   select from taken`,
-)
+  select from taken`)
+
+type Failed = Attempt & { reason?: FailureReason | undefined; code?: string | undefined }
 
 /**
  * Stores a failed attempt. Unless the order is final, the intent gets the attempt's status, and a webhook reports the
  * attempt with its UTR. The intent gets no UTR, because only a paid intent has a UTR.
  */
-const ADD_ATTEMPT = prepared(
-  `with added as (
-     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, source, received_at, failure_reason,
-                                   failure_code)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
-         on conflict do nothing
-     returning order_id
-   ), failed as (
-     update payment_intents
-        set status = $3, utr = null, event_sequence = event_sequence + 1
-      where mid = $1 and order_id = $2 and not $9::boolean and exists (select 1 from added)
-     returning order_id, event_sequence as sequence, 'PENDING' as txn_status, $5::text as utr, null::text as our_refund_id,
-               $8::timestamptz as occurred_at, coalesce($10, 'other') as failure_reason
-   ), delivered as (${insertDeliveries('payment.attempt_failed', '$1', 'failed c')})
-   select from added`,
-)
+const ADD_ATTEMPT = query<
+  object,
+  Failed & Pick<PaymentReport, 'utr' | 'paidAt'> & { source: ReportSource; now: Date; over: boolean }
+>(`
+  with added as (
+    insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, source, received_at, failure_reason,
+                                  failure_code)
+    values (:mid, :orderId, :status, :attempt, :utr, :paidAt, :source, :now, :reason, :code)
+        on conflict do nothing
+    returning order_id
+  ), failed as (
+    update payment_intents
+       set status = :status, utr = null, event_sequence = event_sequence + 1
+     where mid = :mid and order_id = :orderId and not :over::boolean and exists (select 1 from added)
+    returning order_id, event_sequence as sequence, 'PENDING' as txn_status, :utr::text as utr,
+              null::text as our_refund_id, :now::timestamptz as occurred_at, coalesce(:reason, 'other') as failure_reason
+  ), delivered as (${insertDeliveries('payment.attempt_failed', ':mid', 'failed c')})
+  select from added`)
 
-/** Adds the failure reason to a stored failed attempt, unless the attempt already has a reason. */
-const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, attempt: string) => ({
-  text: `update payment_attempts
-            set failure_reason = $5, failure_code = $6
-          where mid = $1 and order_id = $2 and status = $3 and attempt = $4 and failure_reason is null`,
-  values: [mid, orderId, status, attempt, failure?.reason, failure?.code],
-})
+/** Adds the failure reason to a stored failed attempt, unless it already has one. */
+const ADD_FAILURE = query<object, Failed>(`
+  update payment_attempts
+     set failure_reason = :reason, failure_code = :code
+   where mid = :mid and order_id = :orderId and status = :status and attempt = :attempt and failure_reason is null`)
 
 /** Identifies a failed attempt within its order by the reported UTR and time, so that a repeat is recognized. */
 export function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {

@@ -1,8 +1,8 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
-import { findPendingMerchants, type PendingMerchant } from './pending-merchants.ts'
+import { findPendingChecks, type PendingMerchant } from './pending-merchants.ts'
 import { findMerchant } from './reports.ts'
 import { mayCheckStatus, type StatusCheckRules, type StatusCheckState } from './status-check-times.ts'
 
@@ -46,25 +46,19 @@ export function firstStatusCheck({ expiresAt }: Pick<Intent, 'expiresAt'>): Date
 }
 
 /**
- * The queue of status checks. Each check is counted before the check is sent, so that neither a crash nor another
+ * The queue of status checks. Each check is counted before it is sent, so that neither a crash nor another
  * instance can exceed the limit.
  */
 export function createStatusChecks(db: Database) {
   return {
-    findPending: (now: Date) => findPendingMerchants(db, 'acquirer_intents', now),
+    findPending: (now: Date) => findPendingChecks(db, { now }),
 
     /**
      * Returns the number of status checks that all instances sent to each acquirer account in the last minute. The
      * result omits an account without status checks.
      */
     async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
-      const { rows } = await db.query<{ acquirer: string; count: number }>(
-        `select acquirer, count(*) as count
-           from acquirer_intents
-          where acquirer = any ($1) and status_checked_at > $2
-          group by acquirer`,
-        [acquirers, new Date(now.getTime() - 60_000)],
-      )
+      const rows = await COUNT_SINCE(db, { acquirers, since: new Date(now.getTime() - 60_000) })
       return new Map(rows.map(({ acquirer, count }) => [acquirer, count]))
     },
 
@@ -79,36 +73,7 @@ export function createStatusChecks(db: Database) {
       now: Date,
       most: number,
     ): Promise<StatusCheck[]> {
-      const { rows } = await db.query<StatusCheckRow & { paid: boolean }>(
-        `with oldest as materialized (
-           select order_id, status_checks, status_check_at
-             from acquirer_intents
-            where mid = $2 and acquirer = $1 and status_check_at <= $4
-            order by status_check_at
-            limit ${CONSIDERED}
-              for update skip locked
-         ), due as materialized (
-           select a.order_id, i.status = 'SUCCESS' as paid, i.expires_at > $4 as is_open,
-                  row_number() over (partition by i.status = 'SUCCESS' order by i.expires_at > $4, a.status_check_at) as place,
-                  case when i.status <> 'SUCCESS' and a.status_checks + 1 < $6 then (
-                    select greatest(min(i.expires_at + s * interval '1 second'),
-                                    $4::timestamptz + interval '${PAUSE_SECONDS} seconds')
-                      from unnest($5::integer[]) s
-                     where i.expires_at + s * interval '1 second' > $4
-                       and (a.status_checks + 2 < $6 or s > ${AFTER_EXPIRY_SECONDS[0]})
-                    having count(*) > 0) end as next
-             from oldest a
-             join payment_intents i on i.mid = $2 and i.order_id = a.order_id
-         )
-         update acquirer_intents a
-            set status_checks = least(a.status_checks + case when due.paid then 0 else 1 end, 32767),
-                status_check_at = due.next,
-                status_checked_at = case when due.paid then a.status_checked_at else $4 end
-           from due
-          where a.mid = $2 and a.order_id = due.order_id and (due.paid or due.place <= $3)
-         returning ${STATUS_CHECK}, due.is_open as "isOpen", due.paid`,
-        [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
-      )
+      const rows = await CLAIM_PENDING(db, { acquirer, mid, limit, now, most, pauses: AFTER_EXPIRY_SECONDS })
       return rows.flatMap(({ paid, ...row }) => (paid ? [] : [toStatusCheck(row)]))
     },
 
@@ -118,20 +83,7 @@ export function createStatusChecks(db: Database) {
      */
     async scheduleSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
       const mid = await findMerchant(db, orderId)
-      const { rowCount } = await db.query(
-        `with due as materialized (
-           select order_id, status_checked_at + make_interval(secs => case when status_checks < 20 then 3 else 60 end) as at
-             from acquirer_intents
-            where mid = $1 and order_id = $2 and acquirer = $3
-              for update
-         )
-         update acquirer_intents a
-            set status_check_at = least(a.status_check_at, greatest(due.at, $4))
-           from due
-          where a.mid = $1 and a.order_id = due.order_id`,
-        [mid, orderId, acquirer, now],
-      )
-      return rowCount === 1
+      return (await SCHEDULE_SOON(db, { mid, orderId, acquirer, now })).length === 1
     },
 
     /**
@@ -139,15 +91,8 @@ export function createStatusChecks(db: Database) {
      * left, or has had another number of checks than `made`.
      */
     async claim(orderId: string, most: number, now: Date, made?: number): Promise<StatusCheck | undefined> {
-      const { rows } = await db.query<StatusCheckRow>(
-        `update acquirer_intents a
-            set status_checks = a.status_checks + 1, status_checked_at = $3,
-                status_check_at = case when a.status_checks + 1 < $2 then a.status_check_at end
-          where a.order_id = $1 and a.status_checks < $2 and a.status_checks = coalesce($4, a.status_checks)
-         returning ${STATUS_CHECK}, false as "isOpen"`,
-        [orderId, most, now, made],
-      )
-      return rows[0] && toStatusCheck(rows[0])
+      const [row] = await CLAIM(db, { orderId, most, now, made })
+      return row && toStatusCheck(row)
     },
 
     /**
@@ -155,30 +100,11 @@ export function createStatusChecks(db: Database) {
      * is scheduled again only if the order has no further scheduled check and has had fewer than `most` checks. The
      * pauses grow with the time since the expiry.
      */
-    async repeat(
+    repeat: (
       { mid, orderId, statusChecks }: StatusCheck,
       { isChecked, isUnreadable, most }: { isChecked: boolean; isUnreadable: boolean; most: number },
       now: Date,
-    ): Promise<void> {
-      await db.query(
-        `with again as materialized (
-           select a.order_id,
-                  $4::timestamptz + case when $7::boolean then interval '${UNREADABLE.pauseSeconds} seconds'
-                    else greatest(interval '${PAUSE_SECONDS} seconds', ($4 - i.expires_at) / 2) end as at
-             from acquirer_intents a
-             join payment_intents i on i.mid = $1 and i.order_id = a.order_id
-            where a.mid = $1 and a.order_id = $2 and a.status_checks = $3
-              and ($5 = 1 or (a.status_check_at is null and a.status_checks < $6))
-              and not ($7::boolean and greatest(i.unreadable_at, i.expires_at) <= $4 - interval '${UNREADABLE.daySeconds} seconds')
-              for update of a
-         )
-         update acquirer_intents a
-            set status_checks = a.status_checks - $5, status_check_at = again.at
-           from again
-          where a.mid = $1 and a.order_id = again.order_id`,
-        [mid, orderId, statusChecks, now, isChecked ? 0 : 1, most, isUnreadable],
-      )
-    },
+    ) => REPEAT(db, { mid, orderId, statusChecks, now, uncounted: isChecked ? 0 : 1, most, isUnreadable }),
   }
 }
 
@@ -200,18 +126,16 @@ export const statusCheckState = (mid = 'i.mid') => `
       from acquirer_intents a
      where a.mid = ${mid} and a.order_id = i.order_id) end`
 
-const FIND_WAITED_FOR = prepared(
-  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${statusCheckState()} as "statusCheck"
-     from payment_intents i
-    where i.order_id = any ($1)`,
-)
+const FIND_WAITED_FOR = query<WaitedFor, { orderIds: string[] }>(`
+  select i.mid, i.order_id, i.expires_at, ${statusCheckState()} as status_check
+    from payment_intents i
+   where i.order_id = any (:orderIds)`)
 
-/** Schedules the status check of an order now, unless another call has scheduled or sent the check. */
-const SCHEDULE = prepared(
-  `update acquirer_intents
-      set status_check_at = $4
-    where mid = $1 and order_id = $2 and status_checks = $3 and status_check_at > $4`,
-)
+/** Schedules the status check of an order now, unless another call has scheduled or sent it. */
+const SCHEDULE = query<object, { mid: string; orderId: string; statusChecks: number; now: Date }>(`
+  update acquirer_intents
+     set status_check_at = :now
+   where mid = :mid and order_id = :orderId and status_checks = :statusChecks and status_check_at > :now`)
 
 /** Schedules status checks while a caller waits. `rulesOf` returns the rules of an account's acquirer. */
 export function createWaiting(db: Database, rulesOf: (account: string) => StatusCheckRules | undefined) {
@@ -222,7 +146,7 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Status
   function statusCheckFor({ mid, orderId, expiresAt, statusCheck }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = statusCheck && rulesOf(statusCheck.acquirer)
     if (!rules || !mayCheckStatus({ ...statusCheck, expiresAt }, rules, now, cameBackAt)) return undefined
-    return async () => void (await db.query(SCHEDULE(mid, orderId, statusCheck.statusChecks, now)))
+    return async () => void (await SCHEDULE(db, { mid, orderId, statusChecks: statusCheck.statusChecks, now }))
   }
 
   return {
@@ -234,20 +158,104 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Status
      */
     async schedule(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
       if (orders.size === 0) return
-      const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))
-      for (const order of rows) await statusCheckFor(order, now, orders.get(order.orderId))?.()
+      const waiting = await FIND_WAITED_FOR(db, { orderIds: [...orders.keys()] })
+      for (const order of waiting) await statusCheckFor(order, now, orders.get(order.orderId))?.()
     },
   }
 }
 
 export type Waiting = ReturnType<typeof createWaiting>
 
-const STATUS_CHECK = `
-  a.mid, a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_order_id as id, a.reference, a.link,
-  a.status_checks as "statusChecks"`
-
 type StatusCheckRow = PaymentLink & Omit<StatusCheck, 'paymentLink'>
 
 function toStatusCheck({ mid, orderId, statusChecks, isOpen, ...paymentLink }: StatusCheckRow): StatusCheck {
   return { mid, orderId, statusChecks, isOpen, paymentLink }
 }
+
+const COUNT_SINCE = plannedQuery<{ acquirer: string; count: number }, { acquirers: readonly string[]; since: Date }>(`
+  select acquirer, count(*)
+    from acquirer_intents
+   where acquirer = any (:acquirers) and status_checked_at > :since
+   group by acquirer`)
+
+const STATUS_CHECK = `
+  a.mid, a.order_id, a.acquirer, a.acquirer_merchant_id as merchant_id, a.acquirer_order_id as id, a.reference, a.link,
+  a.status_checks`
+
+type Claimed = PendingMerchant & { limit: number; now: Date; most: number; pauses: readonly number[] }
+
+const CLAIM_PENDING = plannedQuery<StatusCheckRow & { paid: boolean }, Claimed>(`
+  with oldest as materialized (
+    select order_id, status_checks, status_check_at
+      from acquirer_intents
+     where mid = :mid and acquirer = :acquirer and status_check_at <= :now
+     order by status_check_at
+     limit ${CONSIDERED}
+       for update skip locked
+  ), due as materialized (
+    select a.order_id, i.status = 'SUCCESS' as paid, i.expires_at > :now as is_open,
+           row_number() over (partition by i.status = 'SUCCESS' order by i.expires_at > :now, a.status_check_at) as place,
+           case when i.status <> 'SUCCESS' and a.status_checks + 1 < :most then (
+             select greatest(min(i.expires_at + s * interval '1 second'),
+                             :now::timestamptz + interval '${PAUSE_SECONDS} seconds')
+               from unnest(:pauses::integer[]) s
+              where i.expires_at + s * interval '1 second' > :now
+                and (a.status_checks + 2 < :most or s > ${AFTER_EXPIRY_SECONDS[0]})
+             having count(*) > 0) end as next
+      from oldest a
+      join payment_intents i on i.mid = :mid and i.order_id = a.order_id
+  )
+  update acquirer_intents a
+     set status_checks = least(a.status_checks + case when due.paid then 0 else 1 end, 32767),
+         status_check_at = due.next,
+         status_checked_at = case when due.paid then a.status_checked_at else :now end
+    from due
+   where a.mid = :mid and a.order_id = due.order_id and (due.paid or due.place <= :limit)
+  returning ${STATUS_CHECK}, due.is_open, due.paid`)
+
+type Reported = { mid: string | undefined; orderId: string; acquirer: string; now: Date }
+
+const SCHEDULE_SOON = query<object, Reported>(`
+  with due as materialized (
+    select order_id, status_checked_at + make_interval(secs => case when status_checks < 20 then 3 else 60 end) as at
+      from acquirer_intents
+     where mid = :mid and order_id = :orderId and acquirer = :acquirer
+       for update
+  )
+  update acquirer_intents a
+     set status_check_at = least(a.status_check_at, greatest(due.at, :now))
+    from due
+   where a.mid = :mid and a.order_id = due.order_id
+  returning 1`)
+
+const CLAIM = query<StatusCheckRow, { orderId: string; most: number; now: Date; made: number | undefined }>(`
+  update acquirer_intents a
+     set status_checks = a.status_checks + 1, status_checked_at = :now,
+         status_check_at = case when a.status_checks + 1 < :most then a.status_check_at end
+   where a.order_id = :orderId and a.status_checks < :most and a.status_checks = coalesce(:made, a.status_checks)
+  returning ${STATUS_CHECK}, false as is_open`)
+
+type Repeated = Pick<StatusCheck, 'mid' | 'orderId' | 'statusChecks'> & {
+  now: Date
+  uncounted: number
+  most: number
+  isUnreadable: boolean
+}
+
+const REPEAT = query<object, Repeated>(`
+  with again as materialized (
+    select a.order_id,
+           :now::timestamptz + case when :isUnreadable::boolean then interval '${UNREADABLE.pauseSeconds} seconds'
+             else greatest(interval '${PAUSE_SECONDS} seconds', (:now - i.expires_at) / 2) end as at
+      from acquirer_intents a
+      join payment_intents i on i.mid = :mid and i.order_id = a.order_id
+     where a.mid = :mid and a.order_id = :orderId and a.status_checks = :statusChecks
+       and (:uncounted = 1 or (a.status_check_at is null and a.status_checks < :most))
+       and not (:isUnreadable::boolean
+                and greatest(i.unreadable_at, i.expires_at) <= :now - interval '${UNREADABLE.daySeconds} seconds')
+       for update of a
+  )
+  update acquirer_intents a
+     set status_checks = a.status_checks - :uncounted, status_check_at = again.at
+    from again
+   where a.mid = :mid and a.order_id = again.order_id`)

@@ -6,8 +6,8 @@ import type { PaymentReport } from './outcome.ts'
 
 /**
  * An exception `unknown order` is resolved when its payment is stored: the payment whose UTR, bank reference or
- * acquirer payment id is the exception's UTR. If the exception has no UTR, its payment is the payment of its orderId
- * and amount. A notification is only about payments through the acquirer account that signed it.
+ * acquirer payment id is the exception's UTR. If the exception has no UTR, it is the payment of its orderId and
+ * amount. A notification is only about payments through the acquirer account that signed it.
  */
 
 export type PaymentKey = { mid: string; utr: string }

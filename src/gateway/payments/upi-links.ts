@@ -78,7 +78,7 @@ const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /**
  * Percent-encodes a value, including !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
- * characters, and different apps treat the characters differently.
+ * characters, and different apps treat them differently.
  */
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)

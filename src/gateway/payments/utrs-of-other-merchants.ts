@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { saveException } from './exceptions.ts'
@@ -62,20 +63,22 @@ export function comparisonJobs(
  * Returns all payments except the first with a given UTR, if a payment with this UTR was stored from `from` until
  * before `until`. If two payments have the same time, the payment with the greater mid is treated as the later payment.
  */
-async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
-  const { rows } = await db.query<Payment>(
-    `with shared as (
-       select utr
-         from payments
-        where utr in (select utr from payments where received_at >= $1 and received_at < $2)
-        group by utr
-       having count(*) > 1
-     )
-     select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
-       from payments
-      where utr in (select utr from shared)
-      order by utr, received_at, mid`,
-    [from, until],
-  )
-  return rows.filter(({ utr }, index) => rows[index - 1]?.utr === utr)
+async function findLater(db: Queryable, received: Period): Promise<Payment[]> {
+  const payments = await SHARED(db, received)
+  return payments.filter(({ utr }, index) => payments[index - 1]?.utr === utr)
 }
+
+type Period = { from: Date; until: Date }
+
+const SHARED = plannedQuery<Payment, Period>(`
+  with shared as (
+    select utr
+      from payments
+     where utr in (select utr from payments where received_at >= :from and received_at < :until)
+     group by utr
+    having count(*) > 1
+  )
+  select mid, order_id, utr, amount_paise as amount, paid_at, acquirer
+    from payments
+   where utr in (select utr from shared)
+   order by utr, received_at, mid`)

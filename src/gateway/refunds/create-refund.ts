@@ -1,4 +1,5 @@
 import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { newId } from '../payments/intent.ts'
 import type { Refund } from './refund.ts'
 import { findRefund } from './store.ts'
@@ -47,7 +48,7 @@ export async function createRefund(
   return inTransaction(db, store, claim && { claim, isStored })
 
   async function store(client: Queryable): Promise<RefundResult> {
-    const order = await lockOrder(client, request)
+    const [order] = await LOCK(client, request)
     if (order === undefined) return { rejected: 'unknown order' }
     // Searches for a repeat again, because an equal request may have been stored during the wait for the lock.
     const repeat = await findRepeat(client, request)
@@ -57,22 +58,13 @@ export async function createRefund(
     if (payment.isDisputed && !request.despiteDispute) return { rejected: 'disputed' }
     if (payment.count >= MOST_OF_PAYMENT) return { rejected: 'too many' }
     const ourRefundId = newId(now)
-    const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, createdBy } = request
-    const amount = requested ?? payment.left
+    const { mid, refundId = ourRefundId, amount = payment.left } = request
     if (amount < 1 || amount > payment.left) return { rejected: 'exceeds' }
-    const named = [mid, refundId, ourRefundId, orderId, payment.utr]
-    const { acquirer, acquirerMerchantId } = order
-    const dueAt = acquirer === 'direct' ? null : now
-    const { rowCount } = await client.query(
-      `insert into refunds
-         (mid, refund_id, our_refund_id, order_id, utr, amount_paise, requested_paise, note, exception_id, acquirer,
-          acquirer_merchant_id, created_by, created_at, status, due_at)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
-       on conflict do nothing`,
-      [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, createdBy, now, dueAt],
-    )
-    // No row was stored, because a concurrent refund of another order, which has its own lock, has used this refund_id.
-    if (rowCount === 0) return { rejected: 'refund_id exists' }
+    const sending = { ...order, dueAt: order.acquirer === 'direct' ? null : now }
+    const ids = { refundId, ourRefundId, utr: payment.utr }
+    const added = await ADD(client, { ...request, ...ids, ...sending, amount, requested: request.amount, now })
+    // No row was stored, because a concurrent one of another order, which has its own lock, has used this refund_id.
+    if (added.length === 0) return { rejected: 'refund_id exists' }
     return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, created: true }
   }
 }
@@ -90,41 +82,49 @@ async function findRepeat(db: Queryable, request: RefundRequest): Promise<Refund
   return isSame ? { refund, created: false } : { rejected: 'refund_id exists' }
 }
 
+type Order = Pick<RefundRequest, 'mid' | 'orderId'>
+type Acquirer = { acquirer: string; acquirerMerchantId: string | null }
+
 /** Locks an order, so that its refunds and disputes wait for each other. Returns its acquirer. */
-export async function lockOrder(db: Queryable, { mid, orderId }: Pick<RefundRequest, 'mid' | 'orderId'>) {
-  const { rows } = await db.query<{ acquirer: string; acquirerMerchantId: string | null }>(
-    `select coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_merchant_id as "acquirerMerchantId"
-       from payment_intents i
-       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-      where i.mid = $1 and i.order_id = $2
-        for no key update of i`,
-    [mid, orderId],
-  )
-  return rows[0]
-}
+const LOCK = query<Acquirer, Order>(`
+  select coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_merchant_id
+    from payment_intents i
+    left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+   where i.mid = :mid and i.order_id = :orderId
+     for no key update of i`)
+
+type NewRefund = Order &
+  Acquirer &
+  Pick<RefundRequest, 'note' | 'exceptionId' | 'createdBy'> &
+  Pick<Refund, 'refundId' | 'ourRefundId' | 'utr' | 'amount' | 'dueAt'> & { requested: number | undefined; now: Date }
+
+const ADD = query<object, NewRefund>(`
+  insert into refunds
+    (mid, refund_id, our_refund_id, order_id, utr, amount_paise, requested_paise, note, exception_id, acquirer,
+     acquirer_merchant_id, created_by, created_at, status, due_at)
+  values (:mid, :refundId, :ourRefundId, :orderId, :utr, :amount, :requested, :note, :exceptionId, :acquirer,
+          :acquirerMerchantId, :createdBy, :now, 'PENDING', :dueAt)
+      on conflict do nothing
+  returning 1`)
 
 /**
  * Returns the payment to refund, its remaining amount, the number of its refunds, and whether a dispute of it is not
  * final. The number includes failed refunds. The remaining amount ignores failed refunds, and is smaller by lost and
  * accepted disputes.
  */
-export async function findPayment(
-  db: Queryable,
-  { mid, orderId, utr }: { mid: string; orderId: string; utr?: string | undefined },
-) {
-  const { rows } = await db.query<{ utr: string; left: number; count: number; isDisputed: boolean }>(
-    `select p.utr,
-            greatest(p.amount_paise - (
-              select coalesce(sum(r.amount_paise), 0)
-                from returned_amounts r
-               where r.mid = $1 and r.order_id = $2 and r.utr = p.utr), 0)::bigint as left,
-            (select count(*) from refunds r where r.mid = $1 and r.order_id = $2 and r.utr = p.utr) as count,
-            exists (select from disputes d
-                     where d.mid = $1 and d.utr = p.utr and d.status in ('open', 'under review')) as "isDisputed"
-       from payments p
-      where p.mid = $1 and p.order_id = $2
-        and p.utr = coalesce($3::text, (select utr from payment_intents where mid = $1 and order_id = $2))`,
-    [mid, orderId, utr],
-  )
-  return rows[0]
-}
+export const findPayment = async (db: Queryable, named: NamedPayment) => (await PAYMENT(db, named))[0]
+
+type NamedPayment = Order & { utr?: string | undefined }
+
+const PAYMENT = query<{ utr: string; left: number; count: number; isDisputed: boolean }, NamedPayment>(`
+  select p.utr,
+         greatest(p.amount_paise - (
+           select coalesce(sum(r.amount_paise), 0)
+             from returned_amounts r
+            where r.mid = :mid and r.order_id = :orderId and r.utr = p.utr), 0)::bigint as left,
+         (select count(*) from refunds r where r.mid = :mid and r.order_id = :orderId and r.utr = p.utr) as count,
+         exists (select from disputes d
+                  where d.mid = :mid and d.utr = p.utr and d.status in ('open', 'under review')) as is_disputed
+    from payments p
+   where p.mid = :mid and p.order_id = :orderId
+     and p.utr = coalesce(:utr::text, (select utr from payment_intents where mid = :mid and order_id = :orderId))`)

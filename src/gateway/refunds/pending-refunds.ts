@@ -1,8 +1,8 @@
-import type { Database, Queryable } from '../../platform/db/pool.ts'
-import { query } from '../../platform/db/query.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
-import { findPendingMerchants, type PendingMerchant } from '../payments/pending-merchants.ts'
+import { findPendingRefunds, type PendingMerchant } from '../payments/pending-merchants.ts'
 import type { Refund, RefundName } from './refund.ts'
 
 /**
@@ -35,104 +35,91 @@ export type PendingRefund = Pick<
 
 export function createPendingRefunds(db: Database) {
   return {
-    findPending: (now: Date) => findPendingMerchants(db, 'refunds', now),
+    findPending: (now: Date) => findPendingRefunds(db, { now }),
 
     /**
      * Claims up to `limit` pending refunds of a merchant at an acquirer, oldest first. Each claimed refund is scheduled
      * for a later time, in case this instance is killed.
      */
-    async claimPending({ acquirer, mid }: PendingMerchant, limit: number, now: Date): Promise<PendingRefund[]> {
-      const { rows } = await db.query<PendingRefund>(
-        `with due as materialized (
-           select r.refund_id,
-                  case when r.status <> 'PENDING' then null
-                    when r.sent_at is null
-                    then $2::timestamptz + make_interval(secs => least(60 * 2 ^ least(r.attempts, 10), $6))
-                    else (select min(r.sent_at + make_interval(secs => after)) from unnest($5::integer[]) after
-                           where r.sent_at + make_interval(secs => after) > $2) end as next
-             from refunds r
-            where r.mid = $1 and r.due_at <= $2 and r.acquirer = $3
-            order by r.due_at
-            limit $4
-              for update skip locked
-         ), claimed as (
-           update refunds r
-              set due_at = due.next, attempts = least(r.attempts + 1, 32767)
-             from due
-            where r.mid = $1 and r.refund_id = due.refund_id
-           returning r.*
-         )
-         select r.mid, r.order_id as "orderId", r.our_refund_id as "ourRefundId", r.amount_paise as amount, r.note, r.utr,
-                coalesce(p.kind = 'second', false) as "isSecond", r.acquirer,
-                r.created_at as "createdAt", r.sent_at as "sentAt", r.accepted_at as "acceptedAt",
-                case when p.acquirer_payment_id is not null
-                  then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as payment,
-                json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_order_id,
-                                  'reference', a.reference, 'link', a.link) as "paymentLink"
-           from claimed r
-           join acquirer_intents a on a.mid = $1 and a.order_id = r.order_id
-           left join payments p on p.mid = $1 and p.utr = r.utr`,
-        [mid, now, acquirer, limit, QUERIES_AFTER_SECONDS, LONGEST_PAUSE_SECONDS],
-      )
-      return rows
-    },
+    claimPending: ({ acquirer, mid }: PendingMerchant, limit: number, now: Date) =>
+      CLAIM(db, { acquirer, mid, limit, now, pauses: QUERIES_AFTER_SECONDS }),
 
     /**
-     * Marks a refund as sent, before the request is sent. Returns false if the refund must not be sent, because the
-     * refund is final, the refund was sent before and `mayRepeat` is false, or a dispute was opened since its creation.
+     * Marks a refund as sent, before the request is sent. Returns false if the refund must not be sent, because it
+     * is final, it was sent before and `mayRepeat` is false, or a dispute was opened since its creation.
      */
-    async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
-      const { rowCount } = await db.query(
-        `update refunds
-            set sent_at = coalesce(sent_at, $3)
-          where mid = $1 and our_refund_id = $2 and status = 'PENDING' and (sent_at is null or $4)
-            and (sent_at is not null or not exists (
-                  select from disputes d
-                   where d.mid = $1 and d.utr = refunds.utr and d.status in ('open', 'under review')
-                     and d.recorded_at > refunds.created_at))`,
-        [mid, ourRefundId, now, mayRepeat],
-      )
-      return rowCount === 1
-    },
+    markSent: async ({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean) =>
+      (await MARK_SENT(db, { mid, ourRefundId, now, mayRepeat })).length === 1,
 
     /** Removes the mark `sentAt` that the caller has set, after a call that has certainly changed nothing. */
-    async unmarkSent({ mid, ourRefundId }: RefundName, sentAt: Date): Promise<void> {
-      await db.query(
-        `update refunds
-            set sent_at = null
-          where mid = $1 and our_refund_id = $2 and sent_at = $3 and status = 'PENDING' and accepted_at is null`,
-        [mid, ourRefundId, sentAt],
-      )
-    },
+    unmarkSent: ({ mid, ourRefundId }: RefundName, sentAt: Date) => UNMARK_SENT(db, { mid, ourRefundId, sentAt }),
 
     /** Stores the identifiers that the acquirer has assigned to a payment, unless other identifiers are stored. */
-    async savePaymentNames(
-      { mid, utr }: Pick<Refund, 'mid' | 'utr'>,
-      { id, txnId }: PaymentNames,
-      now: Date,
-    ): Promise<void> {
-      await db.query(
-        `update payments
-            set acquirer_payment_id = $3, acquirer_txn_id = $4, learned_at = $5
-          where mid = $1 and utr = $2 and acquirer_txn_id is null and coalesce(acquirer_payment_id, $3) = $3`,
-        [mid, utr, id, txnId, now],
-      )
-    },
+    savePaymentNames: ({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, names: PaymentNames, now: Date) =>
+      SAVE_PAYMENT_NAMES(db, { mid, utr, ...names, now }),
   }
 }
 
 export type PendingRefunds = ReturnType<typeof createPendingRefunds>
 
-/**
- * Schedules an unsure refund for sending, once an operator has found that the bank has not processed the refund, and
- * resolves its exception. Returns false for any other refund. If the acquirer does not know the refund afterwards
- * either, another exception is stored.
- */
-export async function retryRefund(db: Queryable, name: RefundName & { person: string }, now: Date): Promise<boolean> {
-  return (await SEND_AGAIN(db, { ...name, now })).length > 0
-}
+const CLAIM = plannedQuery<PendingRefund, PendingMerchant & { limit: number; now: Date; pauses: readonly number[] }>(`
+  with due as materialized (
+    select r.refund_id,
+           case when r.status <> 'PENDING' then null
+             when r.sent_at is null
+             then :now::timestamptz
+                  + make_interval(secs => least(60 * 2 ^ least(r.attempts, 10), ${LONGEST_PAUSE_SECONDS}))
+             else (select min(r.sent_at + make_interval(secs => after)) from unnest(:pauses::integer[]) after
+                    where r.sent_at + make_interval(secs => after) > :now) end as next
+      from refunds r
+     where r.mid = :mid and r.due_at <= :now and r.acquirer = :acquirer
+     order by r.due_at
+     limit :limit
+       for update skip locked
+  ), claimed as (
+    update refunds r
+       set due_at = due.next, attempts = least(r.attempts + 1, 32767)
+      from due
+     where r.mid = :mid and r.refund_id = due.refund_id
+    returning r.*
+  )
+  select r.mid, r.order_id, r.our_refund_id, r.amount_paise as amount, r.note, r.utr,
+         coalesce(p.kind = 'second', false) as is_second, r.acquirer, r.created_at, r.sent_at, r.accepted_at,
+         case when p.acquirer_payment_id is not null
+           then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as payment,
+         json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_order_id,
+                           'reference', a.reference, 'link', a.link) as payment_link
+    from claimed r
+    join acquirer_intents a on a.mid = :mid and a.order_id = r.order_id
+    left join payments p on p.mid = :mid and p.utr = r.utr`)
 
-const SEND_AGAIN = query<object, RefundName & { person: string; now: Date }>(`
+const MARK_SENT = query<object, RefundName & { now: Date; mayRepeat: boolean }>(`
+  update refunds
+     set sent_at = coalesce(sent_at, :now)
+   where mid = :mid and our_refund_id = :ourRefundId and status = 'PENDING' and (sent_at is null or :mayRepeat)
+     and (sent_at is not null or not exists (
+           select from disputes d
+            where d.mid = :mid and d.utr = refunds.utr and d.status in ('open', 'under review')
+              and d.recorded_at > refunds.created_at))
+  returning 1`)
+
+const UNMARK_SENT = query<object, RefundName & { sentAt: Date }>(`
+  update refunds
+     set sent_at = null
+   where mid = :mid and our_refund_id = :ourRefundId and sent_at = :sentAt and status = 'PENDING'
+     and accepted_at is null`)
+
+const SAVE_PAYMENT_NAMES = query<object, Pick<Refund, 'mid' | 'utr'> & PaymentNames & { now: Date }>(`
+  update payments
+     set acquirer_payment_id = :id, acquirer_txn_id = :txnId, learned_at = :now
+   where mid = :mid and utr = :utr and acquirer_txn_id is null and coalesce(acquirer_payment_id, :id) = :id`)
+
+/**
+ * Schedules an unsure refund for sending, once an operator has found that the bank has not processed it, and resolves
+ * its exception. Returns no row for any other refund. If the acquirer does not know it afterwards either, another
+ * exception is stored.
+ */
+export const retryRefund = query<object, RefundName & { person: string; now: Date }>(`
   with unsure as (
     select mid, exception_id
       from payment_exceptions

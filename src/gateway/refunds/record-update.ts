@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Queryable, type Transactional } from '../../platform/db/pool.ts'
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
@@ -99,12 +99,7 @@ export function createRefundUpdates(
       const refund = await findByAcquirer(db, acquirer, ourRefundId)
       if (refund === undefined) return false
       const [soon, later] = [3_000, 60_000].map((ms) => new Date(now.getTime() + ms))
-      await db.query(
-        `update refunds
-            set due_at = least(due_at, case when attempts < 20 then $3::timestamptz else $4::timestamptz end)
-          where mid = $1 and our_refund_id = $2 and sent_at is not null`,
-        [refund.mid, refund.ourRefundId, soon, later],
-      )
+      await SCHEDULE_SOON(db, { ...refund, soon, later })
       return true
     },
 
@@ -117,32 +112,37 @@ export function createRefundUpdates(
       kind: 'refund unsure' | 'refund without an end',
       now: Date,
     ): Promise<void> {
-      const { mid, ourRefundId } = refund
       // A refund that was sent again can become unsure again.
       const sentAt = kind === 'refund unsure' ? refund.sentAt : null
       const isNew = await inTransaction(db, async (client) => {
-        const { rowCount } = await client.query(
-          kind === 'refund unsure'
-            ? `update refunds set due_at = null, reason = 'the acquirer does not know it'
-                where mid = $1 and our_refund_id = $2 and status = 'PENDING' and accepted_at is null`
-            : `select from refunds where mid = $1 and our_refund_id = $2 and status = 'PENDING' for no key update`,
-          [mid, ourRefundId],
-        )
-        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry', sentAt, now })
+        const changed = await (kind === 'refund unsure' ? STOP : LOCK_OPEN)(client, refund)
+        return changed.length === 1 && saveRefundException(client, kind, refund, { source: 'enquiry', sentAt, now })
       })
       if (isNew) onException?.(kind, refund.acquirer)
     },
   }
 }
 
+const SCHEDULE_SOON = query<object, RefundName & { soon: Date | undefined; later: Date | undefined }>(`
+  update refunds
+     set due_at = least(due_at, case when attempts < 20 then :soon::timestamptz else :later::timestamptz end)
+   where mid = :mid and our_refund_id = :ourRefundId and sent_at is not null`)
+
+const STOP = query<object, RefundName>(`
+  update refunds set due_at = null, reason = 'the acquirer does not know it'
+   where mid = :mid and our_refund_id = :ourRefundId and status = 'PENDING' and accepted_at is null
+  returning 1`)
+
+const LOCK_OPEN = query<object, RefundName>(`
+  select from refunds where mid = :mid and our_refund_id = :ourRefundId and status = 'PENDING' for no key update`)
+
 /** Finds a refund by the service's refund id, which an acquirer may return in upper or lower case. */
-async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> {
-  const { rows } = await db.query<RefundName>(
-    `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
-    [ourRefundId, acquirer],
-  )
-  return rows[0]
-}
+const findByAcquirer = async (db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> =>
+  (await BY_ACQUIRER(db, { acquirer, ourRefundId }))[0]
+
+const BY_ACQUIRER = query<RefundName, { acquirer: string; ourRefundId: string }>(
+  'select mid, our_refund_id from refunds where our_refund_id = lower(:ourRefundId) and acquirer = :acquirer',
+)
 
 async function rejectionOf(db: Queryable, refund: Refund): Promise<RecordedUpdate['rejected']> {
   if (refund.endedAt !== null) return 'final'
@@ -215,15 +215,16 @@ async function saveAcceptance(
   { source, now }: Reporting,
 ): Promise<void> {
   if (refund.acceptedAt !== null && (id === undefined || refund.acquirerRefundId !== null)) return
-  await db.query(
-    `update refunds
-        set acquirer_refund_id = coalesce(acquirer_refund_id, $3), accepted_at = coalesce(accepted_at, $4),
-            sent_at = coalesce(sent_at, $4), due_at = least(due_at, $5), reason = null
-      where mid = $1 and our_refund_id = $2`,
-    [refund.mid, refund.ourRefundId, id, now, new Date(now.getTime() + 60_000)],
-  )
-  await endExceptions(db, refund, { kinds: ['refund unsure'], reason: 'the acquirer has it', source, now })
+  const { mid, ourRefundId } = refund
+  await ACCEPT(db, { mid, ourRefundId, id, now, checkAt: new Date(now.getTime() + 60_000) })
+  await endExceptions(db, { ...refund, kinds: ['refund unsure'], reason: 'the acquirer has it', source, now })
 }
+
+const ACCEPT = query<object, RefundName & { id: string | undefined; now: Date; checkAt: Date }>(`
+  update refunds
+     set acquirer_refund_id = coalesce(acquirer_refund_id, :id), accepted_at = coalesce(accepted_at, :now),
+         sent_at = coalesce(sent_at, :now), due_at = least(due_at, :checkAt), reason = null
+   where mid = :mid and our_refund_id = :ourRefundId`)
 
 type EndedRefund = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'ourRefundId' | 'exceptionId' | 'reference'>
 
@@ -238,27 +239,31 @@ export async function endRefund(
   const { status, id } = update
   const isSuccess = status === 'SUCCESS'
   const reference = update.reference || refund.reference
-  await db.query(
-    // A failure's reason is retained if a success follows, because the webhook of the failure may not have been sent
-    // yet.
-    `update refunds
-        set status = $3, reference = $4, ended_at = $6,
-            reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
-            acquirer_refund_id = coalesce(acquirer_refund_id, $7), due_at = null
-      where mid = $1 and our_refund_id = $2`,
-    [mid, ourRefundId, status, reference, printableLine(update.reason ?? '', REASON_CHARACTERS), now, id],
-  )
+  const failure = printableLine(update.reason ?? '', REASON_CHARACTERS)
+  await END(db, { mid, ourRefundId, status, reference, failure, now, id })
   await saveEvent(db, { mid, orderId, ourRefundId, reference }, isSuccess ? 'SUCCESS' : 'FAIL', now)
   const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
   const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
   const kinds: ExceptionKind[] = ['refund unsure', 'refund without an end']
   if (!isSuccess) kinds.push('refund of a disputed payment')
-  await endExceptions(db, refund, { kinds, ended, reason, source, now })
+  await endExceptions(db, { mid, orderId, ourRefundId, kinds, ended, reason, source, now })
   if (isSuccess) await resolveReturnedPayment(db, { mid, orderId, utr, reason, source, now })
 }
 
+type Ended = RefundName & Pick<RefundUpdate, 'status' | 'id'> & { reference: string | null; failure: string; now: Date }
+
+/**
+ * A failure's reason is retained if a success follows, because the webhook of the failure may not have been sent yet.
+ */
+const END = query<object, Ended>(`
+  update refunds
+     set status = :status, reference = :reference, ended_at = :now,
+         reason = case when :status = 'FAIL' then :failure when status = 'FAIL' then reason end,
+         acquirer_refund_id = coalesce(acquirer_refund_id, :id), due_at = null
+   where mid = :mid and our_refund_id = :ourRefundId`)
+
 /** Writes the webhook event of a refund's new status, with the order's next sequence number. */
-export async function saveEvent(
+async function saveEvent(
   db: Queryable,
   { mid, orderId, ourRefundId, reference }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId' | 'reference'>,
   txnStatus: 'SUCCESS' | 'FAIL',
@@ -270,44 +275,41 @@ export async function saveEvent(
 }
 
 /** Returns the number of the order's next event. The caller has locked the order. */
-export async function nextSequence(db: Queryable, { mid, orderId }: Pick<Refund, 'mid' | 'orderId'>): Promise<number> {
-  const { rows } = await db.query<{ sequence: number }>(
-    `update payment_intents set event_sequence = event_sequence + 1 where mid = $1 and order_id = $2
-     returning event_sequence as sequence`,
-    [mid, orderId],
-  )
-  return (rows[0] as { sequence: number }).sequence
+export async function nextSequence(db: Queryable, order: Pick<Refund, 'mid' | 'orderId'>): Promise<number> {
+  const [next] = await NEXT_SEQUENCE(db, order)
+  return (next as { sequence: number }).sequence
 }
+
+const NEXT_SEQUENCE = query<{ sequence: number }, Pick<Refund, 'mid' | 'orderId'>>(`
+  update payment_intents set event_sequence = event_sequence + 1 where mid = :mid and order_id = :orderId
+  returning event_sequence as sequence`)
 
 /** Locks the refund's order, so that changes of its refunds wait for each other. Returns the refund under the lock. */
-export async function lockRefund(db: Queryable, { mid, ourRefundId }: RefundName): Promise<Refund | undefined> {
-  await db.query(
-    `select from payment_intents
-      where mid = $1 and order_id = (select order_id from refunds where mid = $1 and our_refund_id = $2)
-        for no key update`,
-    [mid, ourRefundId],
-  )
-  return findRefund(db, mid, { ourRefundId })
+async function lockRefund(db: Queryable, name: RefundName): Promise<Refund | undefined> {
+  await LOCK(db, name)
+  return findRefund(db, name.mid, name)
 }
 
+const LOCK = query<object, RefundName>(`
+  select from payment_intents
+   where mid = :mid and order_id = (select order_id from refunds where mid = :mid and our_refund_id = :ourRefundId)
+     for no key update`)
+
 /**
- * Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless these exceptions are already
+ * Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless they are already
  * resolved.
  */
-async function endExceptions(
-  db: Queryable,
-  { mid, orderId, ourRefundId }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId'>,
-  ends: Reporting & { kinds: ExceptionKind[]; ended?: string | undefined; reason: string },
-): Promise<void> {
-  await db.query(
-    `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
-     select mid, exception_id, $6, $7, $8::timestamptz
-       from payment_exceptions
-      where mid = $1 and ((order_id = $2 and our_refund_id = $3 and kind = any ($4)) or exception_id = $5)
-     on conflict do nothing`,
-    [mid, orderId, ourRefundId, ends.kinds, ends.ended, ends.reason, ends.source, ends.now],
-  )
-}
+const endExceptions = plannedQuery<
+  object,
+  Pick<Refund, 'mid' | 'orderId' | 'ourRefundId'> &
+    Reporting & { kinds: ExceptionKind[]; ended?: string | undefined; reason: string }
+>(`
+  insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+  select mid, exception_id, :reason, :source, :now::timestamptz
+    from payment_exceptions
+   where mid = :mid
+     and ((order_id = :orderId and our_refund_id = :ourRefundId and kind = any (:kinds)) or exception_id = :ended)
+      on conflict do nothing`)
 
 /**
  * Resolves the exception of a late or double payment that was returned as a whole, by a lost dispute or by refunds, also
@@ -328,14 +330,41 @@ export const resolveReturnedPayment = query<
       on conflict do nothing`)
 
 /** Whether the successful refunds and lost disputes of a payment exceed the amount that was paid. */
-async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `select from returned_amounts r
-       join payments p on p.mid = r.mid and p.utr = r.utr
-      where r.mid = $1 and r.order_id = $2 and r.utr = $3 and r.is_final
-      group by p.amount_paise
-     having sum(r.amount_paise) > p.amount_paise`,
-    [mid, orderId, utr],
-  )
-  return rowCount === 1
+const isAboveWhatWasPaid = async (db: Queryable, refund: Refund): Promise<boolean> =>
+  (await ABOVE_WHAT_WAS_PAID(db, refund)).length === 1
+
+const ABOVE_WHAT_WAS_PAID = query<object, Pick<Refund, 'mid' | 'orderId' | 'utr'>>(`
+  select from returned_amounts r
+    join payments p on p.mid = r.mid and p.utr = r.utr
+   where r.mid = :mid and r.order_id = :orderId and r.utr = :utr and r.is_final
+   group by p.amount_paise
+  having sum(r.amount_paise) > p.amount_paise`)
+
+type RefundReturn = { reference: string; reason: string; returnedBy: string }
+
+/**
+ * Records that the bank has returned a refund of `direct`, so that the refund has failed and its amount can be refunded
+ * again, and writes the merchant's event. The row of the refund stays SUCCESS: reports as of an earlier time include
+ * the refund. Changes nothing, and returns `isReturned` false, unless the refund is of `direct` and successful.
+ */
+export function returnRefund(
+  db: Transactional,
+  name: RefundName,
+  facts: RefundReturn,
+  { now, barrier }: { now: () => Date; barrier: Barrier },
+): Promise<{ refund: Refund; isReturned: boolean }> {
+  return inTransaction(db, async (client) => {
+    await barrier(client)
+    const refund = (await lockRefund(client, name)) as Refund
+    if (refund.acquirer !== 'direct' || refund.status !== 'SUCCESS') return { refund, isReturned: false }
+    const { mid, ourRefundId } = refund
+    const returnedAt = now()
+    await ADD_RETURN(client, { mid, ourRefundId, ...facts, returnedAt })
+    await saveEvent(client, refund, 'FAIL', returnedAt)
+    return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, isReturned: true }
+  })
 }
+
+const ADD_RETURN = query<object, RefundName & RefundReturn & { returnedAt: Date }>(`
+  insert into refund_returns (mid, our_refund_id, reference, reason, returned_by, returned_at)
+  values (:mid, :ourRefundId, :reference, :reason, :returnedBy, :returnedAt)`)

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { RIGHTS, type Right } from '../../platform/rights.ts'
 import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
@@ -43,25 +43,37 @@ export type NewAccessKey = {
 }
 
 const KEYS = 'access_keys k left join key_uses u using (public_key)'
-const LAST_USED_ON = `to_char(u.last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
-const LISTING = `public_key as "publicKey", mid, pid, label, rights, to_char(expires_on, 'YYYY-MM-DD') as "expiresOn",
-                 created_at as "createdAt", ${LAST_USED_ON}, revoked_at as "revokedAt"`
+const LISTED = `select public_key, mid, pid, label, rights, expires_on, created_at, last_used_on, revoked_at from ${KEYS}`
 
-const FIND = prepared(
-  `select k.secret_hash as "secretHash", k.pid, k.rights, ${LAST_USED_ON}, ${MERCHANT}
-     from ${KEYS}
-     left join merchants m on m.mid = k.mid
-    where public_key = $1 and k.revoked_at is null and (k.expires_on is null or k.expires_on >= $2)`,
+const FIND = query<StoredKey & Merchant, { publicKey: string; today: string }>(`
+  select k.secret_hash, k.pid, k.rights, u.last_used_on, ${MERCHANT}
+    from ${KEYS}
+    left join merchants m on m.mid = k.mid
+   where public_key = :publicKey and k.revoked_at is null and (k.expires_on is null or k.expires_on >= :today)`)
+
+const SHOW = query<AccessKeyListing, { publicKey: string }>(`${LISTED} where public_key = :publicKey`)
+
+const LIST = plannedQuery<AccessKeyListing, { mid?: string | undefined; pid?: string | undefined }>(`${LISTED}
+   where (:mid::text is null or mid = :mid) and (:pid::text is null or pid = :pid)
+   order by created_at, public_key`)
+
+const NOTE_USE = query<object, { publicKey: string; day: string }>(`
+  insert into key_uses (public_key, last_used_on)
+  values (:publicKey, :day)
+      on conflict (public_key) do update set last_used_on = excluded.last_used_on
+   where key_uses.last_used_on < excluded.last_used_on`)
+
+const ADD = query<object, Omit<NewAccessKey, 'owner'> & NewAccessKey['owner']>(`
+  insert into access_keys (public_key, secret_hash, mid, pid, label, rights, expires_on, created_at)
+  values (:publicKey, :secretHash, :mid, :pid, :label, :rights, :expiresOn, :now)`)
+
+const REVOKE = query<object, { publicKey: string; now: Date }>(
+  'update access_keys set revoked_at = coalesce(revoked_at, :now) where public_key = :publicKey',
 )
 
 /** The API keys in the database. The database stores only the SHA-256 of a secret. */
 export function createAccessKeys(db: Queryable) {
-  async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
-    const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from ${KEYS} where public_key = $1`, [
-      publicKey,
-    ])
-    return rows[0]
-  }
+  const show = async (publicKey: string) => (await SHOW(db, { publicKey }))[0]
 
   return {
     /**
@@ -69,53 +81,29 @@ export function createAccessKeys(db: Queryable) {
      * expired key.
      */
     async find(publicKey: string, now: Date): Promise<AccessKey | undefined> {
-      const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey, toIstDay(now)))
-      if (rows[0] === undefined) return undefined
-      const { secretHash, pid, rights, lastUsedOn, ...merchant } = rows[0]
+      const [row] = await FIND(db, { publicKey, today: toIstDay(now) })
+      if (row === undefined) return undefined
+      const { secretHash, pid, rights, lastUsedOn, ...merchant } = row
       const caller: Caller = pid === null ? { kind: 'merchant', merchant, rights } : { kind: 'partner', pid, rights }
       const notedUntil = lastUsedOn === null ? new Date(0) : nextDay(startOfDay(lastUsedOn))
       return { publicKey, secretHash, caller, notedUntil }
     },
 
     /** Stores that the key was used on this IST day, unless a later day is stored. */
-    async noteUse(publicKey: string, day: string): Promise<void> {
-      await db.query(
-        `insert into key_uses (public_key, last_used_on)
-         values ($1, $2)
-         on conflict (public_key) do update set last_used_on = excluded.last_used_on
-          where key_uses.last_used_on < excluded.last_used_on`,
-        [publicKey, day],
-      )
-    },
+    noteUse: (publicKey: string, day: string) => NOTE_USE(db, { publicKey, day }),
 
     /** Stores a key. Foreign keys reject an unknown merchant or partner (SQLSTATE 23503). */
-    async add({ publicKey, owner, now, ...key }: NewAccessKey): Promise<AccessKeyListing> {
-      await db.query(
-        `insert into access_keys (public_key, secret_hash, mid, pid, label, rights, expires_on, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-        [publicKey, key.secretHash, owner.mid, owner.pid, key.label, key.rights, key.expiresOn, now],
-      )
-      return (await show(publicKey)) as AccessKeyListing
+    async add({ owner, ...key }: NewAccessKey): Promise<AccessKeyListing> {
+      await ADD(db, { ...key, ...owner })
+      return (await show(key.publicKey)) as AccessKeyListing
     },
 
     /** Returns all keys, or the keys of one merchant or partner, oldest first. The result includes revoked keys. */
-    async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
-      const { rows } = await db.query<AccessKeyListing>(
-        `select ${LISTING}
-           from ${KEYS}
-          where ($1::text is null or mid = $1) and ($2::text is null or pid = $2)
-          order by created_at, public_key`,
-        [owner.mid, owner.pid],
-      )
-      return rows
-    },
+    list: (owner: Parameters<typeof LIST>[1] = {}) => LIST(db, owner),
 
     /** Revokes a key. A repeat does not change the time of the first call. Returns undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
-      await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
-        publicKey,
-        now,
-      ])
+      await REVOKE(db, { publicKey, now })
       return show(publicKey)
     },
   }

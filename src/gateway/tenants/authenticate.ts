@@ -13,8 +13,7 @@ declare module 'fastify' {
     /** The merchant or partner to which the key belongs. Set on every route under /v1 before the body is read. */
     caller: Caller
     /**
-     * The public key in the request, for the rate limits and the log; undefined if the text does not have the form of a
-     * public key.
+     * The public key in the request, for the rate limits and the log; undefined if the text is not in the form of one.
      */
     publicKey: string | undefined
     /** The merchant of the request, for the log. Set once the caller is authorized for the merchant. */

@@ -1,5 +1,9 @@
 import { createHash } from 'node:crypto'
 import { crc32, type Inflate, inflateSync } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
+import type { Limits } from '../../limits.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import { PNG_SIGNATURE, pngChunk } from '../../platform/png.ts'
 
 export const LOGO_LIMITS = { bytes: 32 * 1024, pixels: 512 }
@@ -145,3 +149,37 @@ function inflate(data: Buffer, size: number): { buffer: Buffer; engine: Inflate 
     )
   }
 }
+
+/** Returns the PNG of a merchant's logo by its hash; undefined if the merchant has another logo or none. */
+export type FindLogo = (mid: string, sha256: string) => Promise<Buffer | undefined>
+
+const FIND_LOGO = query<{ png: Buffer }, { mid: string; sha256: string }>(
+  'select png from merchant_logos where mid = :mid and sha256 = :sha256',
+)
+
+/** Caches logos, because every customer's browser requests the same few. A hash names the same bytes for ever. */
+export function createLogoFinder(db: Queryable, { logosBytes }: Pick<Limits['pages'], 'logosBytes'>): FindLogo {
+  const logos = new LRUCache<string, Buffer, { mid: string }>({
+    maxSize: logosBytes,
+    sizeCalculation: (png) => png.length,
+    ignoreFetchAbort: true,
+    async fetchMethod(sha256, _stale, { context: { mid } }) {
+      return (await FIND_LOGO(db, { mid, sha256 }))[0]?.png
+    },
+  })
+  return (mid, sha256) => logos.fetch(sha256, { context: { mid } })
+}
+
+/**
+ * Stores the logo of a merchant, or deletes it if `logo` is null. The caller changes the hash of the merchant in the
+ * same transaction.
+ */
+export const saveLogo = (db: Queryable, mid: string, logo: Logo | null): Promise<object[]> =>
+  logo === null ? DELETE_LOGO(db, { mid }) : SAVE_LOGO(db, { mid, ...logo })
+
+const DELETE_LOGO = query<object, { mid: string }>('delete from merchant_logos where mid = :mid')
+
+const SAVE_LOGO = query<object, Logo & { mid: string }>(`
+  insert into merchant_logos (mid, sha256, png)
+  values (:mid, :sha256, :png)
+      on conflict (mid) do update set sha256 = excluded.sha256, png = excluded.png`)

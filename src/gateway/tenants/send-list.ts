@@ -107,7 +107,7 @@ function watchReader(
   // Total number of bytes that the reader had received at the end of each interval in the window, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
-    // Subtracts the bytes that are still buffered in this process, because the reader has not received these bytes.
+    // Subtracts the bytes that are still buffered in this process, because the reader has not received them.
     if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
     if (taken.length > readerWindowMs / readerCheckIntervalMs) {
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)

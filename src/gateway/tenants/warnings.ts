@@ -3,8 +3,8 @@ import type { Merchant } from './merchants.ts'
 import { UNCLASSIFIED_MCC } from './schema.ts'
 
 /**
- * A setting that is allowed, but makes wallets reject payments, usually because the wallets treat the merchant as an
- * individual.
+ * A setting that is allowed, but makes wallets reject payments, usually because they treat the merchant as an individual
+ * .
  */
 export type MerchantWarning = 'no category' | 'private address' | 'QR-only address' | 'high max amount'
 

@@ -6,7 +6,15 @@ import type { HttpClient } from '../../platform/outbound/http-client.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import type { Attempt, Deliveries, Delivery, Endpoint, PendingEndpoint } from './deliveries.ts'
 import { isAccepted, toMessage, toRequest } from './message.ts'
-import { nextAttempt } from './schedule.ts'
+
+/** Pauses after failed attempts. The pauses spread ten attempts over a little more than three days. */
+const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
+
+/**
+ * Pauses vary by up to 10 % in either direction, so that an endpoint that was unavailable does not receive all retries
+ * at the same time.
+ */
+const SPREAD = 0.1
 
 type WebhookMetrics = {
   delivery: (kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') => void
@@ -45,8 +53,7 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
     name: 'webhooks',
     concurrency: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.concurrentCalls / 2 },
     async findQueues({ isPending = true } = {}) {
-      // Omits endpoints for which this instance cannot sign, because other instances may be able to deliver to these
-      // endpoints.
+      // Omits endpoints for which this instance cannot sign, because other instances may be able to deliver to them.
       const due = (await findPending(isPending)).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
@@ -146,3 +153,19 @@ export function deliveryJobs({ deliveries, http, encryptionKeys, log, metrics, n
  * customer's browser.
  */
 const isThanked = (status: number) => status >= 200 && status < 400
+
+/**
+ * Returns the time of the next attempt after `failed` failed attempts, the latest of which was at `at`; undefined after
+ * the last attempt. A longer Retry-After takes precedence. `random` is a number from 0 to 1.
+ */
+function nextAttempt(
+  failed: number,
+  at: Date,
+  retryAfterSeconds: number | undefined,
+  random: number,
+): Date | undefined {
+  const pause = PAUSES_SECONDS[failed - 1]
+  if (pause === undefined) return undefined
+  const spread = pause * (1 + SPREAD * (2 * random - 1))
+  return new Date(at.getTime() + Math.max(spread, retryAfterSeconds ?? 0) * 1000)
+}

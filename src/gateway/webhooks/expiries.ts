@@ -76,45 +76,17 @@ export const EXPIRIES_ARE_PENDING = '(select min(final_at) from webhook_expiries
 
 /**
  * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that were
- * read. Skips orders that another transaction has locked, so that the other orders do not wait; a later call writes the
- * events of the skipped orders.
+ * read. Skips orders that another transaction has locked, so that the others do not wait; a later call writes the
+ * events of the skipped ones.
  */
 function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
-    const { rows: held } = await client.query<{ orderId: string; finalAt: Date; isUnreadable: boolean }>(
-      // The expression is materialized, so that intents are looked up one by one, whatever the planner estimates.
-      `with due as materialized (
-         select order_id, final_at
-           from webhook_expiries
-          where mid = $1 and final_at <= $2
-          order by final_at
-          limit $3
-            for update skip locked
-       )
-       select due.order_id as "orderId", due.final_at as "finalAt", i.unreadable_at is not null as "isUnreadable"
-         from due
-         join payment_intents i on i.mid = $1 and i.order_id = due.order_id
-        order by due.order_id
-          for no key update of i skip locked`,
-      [mid, now, limit],
-    )
+    const held = await CLAIM(client, { mid, limit, now })
     const waiting = held.filter(({ isUnreadable }) => isUnreadable).map(({ orderId }) => orderId)
     const finalAt = new Map(held.flatMap((row) => (row.isUnreadable ? [] : [[row.orderId, row.finalAt] as const])))
-    // The update is a second statement, so that the update sees events that another instance wrote before that instance
+    // The update is a second statement, so that it sees events that another instance wrote before that instance
     // released an order.
-    const { rows: expired } = await client.query<Expired>(
-      `with looked as (
-         delete from webhook_expiries where mid = $1 and order_id = any ($2)
-       ), waiting as (
-         -- An unreadable order stays open until a readable response schedules its expiry again.
-         update webhook_expiries set final_at = 'infinity' where mid = $1 and order_id = any ($3)
-       )
-       update payment_intents i
-          set event_sequence = event_sequence + 1
-        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
-       returning order_id as "orderId", event_sequence as sequence, status, ${failureReason()} as "failureReason"`,
-      [mid, [...finalAt.keys()], waiting],
-    )
+    const expired = await EXPIRE(client, { mid, orderIds: [...finalAt.keys()], waiting })
     const events = expired.map(({ orderId, sequence, status, failureReason }) => {
       const txnStatus = status === 'REJECT' ? 'REJECT' : 'FAIL'
       return { orderId, sequence, failureReason, txnStatus, occurredAt: finalAt.get(orderId) as Date }
@@ -124,7 +96,40 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
   })
 }
 
+type Claimed = { orderId: string; finalAt: Date; isUnreadable: boolean }
+
+/** The expression is materialized, so that intents are looked up one by one, whatever the planner estimates. */
+const CLAIM = plannedQuery<Claimed, { mid: string; limit: number; now: Date }>(`
+  with due as materialized (
+    select order_id, final_at
+      from webhook_expiries
+     where mid = :mid and final_at <= :now
+     order by final_at
+     limit :limit
+       for update skip locked
+  )
+  select due.order_id, due.final_at, i.unreadable_at is not null as is_unreadable
+    from due
+    join payment_intents i on i.mid = :mid and i.order_id = due.order_id
+   order by due.order_id
+     for no key update of i skip locked`)
+
+/** SQL condition: the event payment.expired of the order `i` is stored. */
+const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
+
 type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
+
+const EXPIRE = plannedQuery<Expired, { mid: string; orderIds: string[]; waiting: string[] }>(`
+  with looked as (
+    delete from webhook_expiries where mid = :mid and order_id = any (:orderIds)
+  ), waiting as (
+    -- An unreadable order stays open until a readable response schedules its expiry again.
+    update webhook_expiries set final_at = 'infinity' where mid = :mid and order_id = any (:waiting)
+  )
+  update payment_intents i
+     set event_sequence = event_sequence + 1
+   where mid = :mid and order_id = any (:orderIds) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
+  returning order_id, event_sequence as sequence, status, ${failureReason()} as failure_reason`)
 
 /** Stores the open orders of a merchant for whom a webhook endpoint is being added. */
 export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
@@ -135,9 +140,6 @@ export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Pr
   const from = minutes(now, -FINAL_AFTER_MINUTES.ofLong)
   await SAVE_LONG_OF_MERCHANT(db, { ...only, from, to: dayAgo })
 }
-
-/** SQL condition: the event payment.expired of the order `i` is stored. */
-const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
 /**
  * SQL that stores the open orders created from `from` until before `to`, of merchants with a webhook endpoint that was

@@ -1,4 +1,5 @@
 import { type Database, inTransaction } from '../../platform/db/pool.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
 
 /**
@@ -22,11 +23,10 @@ export async function pruneDeliveries(
   afterStep: (pruned: number) => Promise<unknown>,
 ): Promise<number> {
   let pruned = 0
-  const endpoints = await db.query<{ mid: string; endpointId: string }>(ENDPOINTS)
-  for (const { mid, endpointId } of endpoints.rows) {
+  for (const endpoint of await ENDPOINTS(db, {})) {
     let step: Step = { last: '', pruned: 0 }
     while (step.last !== null) {
-      step = await pruneStep(db, [mid, endpointId, step.last, orderIdsBegin(before), before])
+      step = await pruneStep(db, { ...endpoint, after: step.last, end: orderIdsBegin(before), before })
       pruned += step.pruned
       await afterStep(pruned)
     }
@@ -37,32 +37,36 @@ export async function pruneDeliveries(
 /** `last` is the last orderId that the transaction has read; null if no delivery was left. */
 type Step = { last: string | null; pruned: number }
 
-const pruneStep = (db: Database, values: unknown[]): Promise<Step> =>
+const pruneStep = (db: Database, range: Range): Promise<Step> =>
   inTransaction(db, async (client) => {
     // PostgreSQL underestimates an endpoint's deliveries, because it multiplies the shares of merchant and endpoint. It
     // would then read and sort all of them in each step.
     await client.query('set local enable_sort = off')
-    const { rows } = await client.query<Step>(PRUNE_STEP, values)
-    return rows[0] as Step
+    return (await PRUNE_STEP(client, range))[0] as Step
   })
 
-const ENDPOINTS = 'select mid, endpoint_id as "endpointId" from webhook_endpoints order by mid, endpoint_id'
+type Named = { mid: string; endpointId: string }
+
+const ENDPOINTS = query<Named, object>('select mid, endpoint_id from webhook_endpoints order by mid, endpoint_id')
+
+/** The deliveries of an endpoint whose orderIds are after `after` and before `end`. */
+type Range = Named & { after: string; end: string; before: Date }
 
 /**
  * The orders are an array, because PostgreSQL would read all deliveries of the endpoint to join them. The delete has the
  * conditions, so that PostgreSQL repeats them for a delivery that an operator is resending.
  */
-const PRUNE_STEP = `
+const PRUNE_STEP = plannedQuery<Step, Range>(`
   with step as materialized (
     select order_id
       from webhook_deliveries
-     where mid = $1 and endpoint_id = $2 and order_id > $3 and order_id < $4
+     where mid = :mid and endpoint_id = :endpointId and order_id > :after and order_id < :end
      order by order_id
      limit ${STEP_DELIVERIES}
   ), pruned as (
     delete from webhook_deliveries
-     where mid = $1 and endpoint_id = $2 and order_id = any (array(select order_id from step))
-       and due_at is null and attempted_at < $5 and type <> 'payment.expired'
+     where mid = :mid and endpoint_id = :endpointId and order_id = any (array(select order_id from step))
+       and due_at is null and attempted_at < :before and type <> 'payment.expired'
     returning 1
   )
-  select (select max(order_id) from step) as last, (select count(*) from pruned) as pruned`
+  select (select max(order_id) from step) as last, (select count(*) from pruned) as pruned`)

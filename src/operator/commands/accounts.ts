@@ -11,7 +11,7 @@ import {
 } from '../../gateway/acquirers/stored-accounts.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../../gateway/tenants/acquirer-accounts.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
-import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
+import { reencryptSecrets } from '../../gateway/webhooks/endpoints.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { decryptSecret, EncryptionError, encryptSecret } from '../../platform/encryption.ts'
@@ -126,7 +126,7 @@ export const accountCommands = [
       }
       const ofAccount = (encrypted: Buffer, name: string) => again(encrypted, contextOfAccount(name))
       const accounts = await createAcquirerAccounts(client).reencryptSecrets(ofAccount)
-      const webhooks = await createEndpoints(client).reencryptSecrets(again)
+      const webhooks = await reencryptSecrets(client, again)
       const counts = { accounts, webhooks, unopened }
       const reencrypted = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
       const message = `${reencrypted}; ${counted(unopened, 'secret', 'secrets')} could not be decrypted.`

@@ -7,8 +7,7 @@ import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
-import { checkLogo, LOGO_LIMITS, type Logo, LogoError } from '../../gateway/tenants/logo.ts'
-import { saveLogo } from '../../gateway/tenants/logos.ts'
+import { checkLogo, LOGO_LIMITS, type Logo, LogoError, saveLogo } from '../../gateway/tenants/logo.ts'
 import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant } from '../../gateway/tenants/schema.ts'
 import {
@@ -17,7 +16,7 @@ import {
   type MerchantWarning,
   merchantWarnings,
 } from '../../gateway/tenants/warnings.ts'
-import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
+import { listReturnUrlCallbacks, setReturnUrlCallback } from '../../gateway/webhooks/endpoints.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIndianDigits, toIndianRupees } from '../../platform/money.ts'
@@ -184,7 +183,7 @@ type More = Pick<InputOf<typeof SETTINGS>, 'returnCall' | 'fee' | 'tax'> & { log
  */
 async function saveMore(merchant: Merchant, { returnCall, fee, tax, logo }: More, { client, now }: Changing) {
   const { mid } = merchant
-  if (returnCall) await createEndpoints(client).setReturnUrlCallback(mid, returnCall === 'on', now)
+  if (returnCall) await setReturnUrlCallback(client, { mid, isOn: returnCall === 'on', now })
   if (logo !== undefined) await saveLogo(client, mid, logo)
   await saveRates(client, toRates(merchant, { fee, tax }, now))
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
@@ -229,7 +228,7 @@ function formatRate({ acquirer, instrument, above, since, percent, flat, tax }: 
 
 /** Reads the merchant settings that other tables store. */
 const readMore = async (db: Queryable, now: Date) => ({
-  returnCalls: await createEndpoints(db).returnUrlCallbacks(),
+  returnCalls: new Set((await listReturnUrlCallbacks(db, {})).map(({ mid }) => mid)),
   rates: groupBy(await readRates(db, { until: toIstDay(now) }), ({ mid }) => mid),
 })
 

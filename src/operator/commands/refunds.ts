@@ -1,9 +1,8 @@
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { createRefund, findPayment, type RefundResult } from '../../gateway/refunds/create-refund.ts'
 import { retryRefund } from '../../gateway/refunds/pending-refunds.ts'
-import { createRefundUpdates } from '../../gateway/refunds/record-update.ts'
+import { createRefundUpdates, returnRefund } from '../../gateway/refunds/record-update.ts'
 import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../../gateway/refunds/refund.ts'
-import { returnRefund } from '../../gateway/refunds/return-refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Queryable, Transactional } from '../../platform/db/pool.ts'
 import { pastedUtr, text } from '../../platform/fields.ts'
@@ -87,9 +86,9 @@ export const refundCommands = [
     permits: (record) => isOpen(record) && record.acquirer !== 'direct',
     async run({ refund: id }, { client, now, person }) {
       const { mid, ourRefundId } = await findRefund(client, id)
-      const isScheduled = await retryRefund(client, { mid, ourRefundId, person }, now)
+      const scheduled = await retryRefund(client, { mid, ourRefundId, person, now })
       const refund = await findRefund(client, id)
-      if (!isScheduled) {
+      if (scheduled.length === 0) {
         rejectFinal(refund)
         throw new CommandError(`refund ${id} ${NOT_UNSURE}`)
       }

@@ -2,7 +2,21 @@ import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
-import { createEndpoints, type DeliveryRecord, type EndpointRecord } from '../../gateway/webhooks/endpoints.ts'
+import {
+  addEndpoint,
+  countEndpoints,
+  type DeliveryRecord,
+  disableEndpoint,
+  type EndpointRecord,
+  enableEndpoint,
+  findSecrets,
+  findUnstoredDelivery,
+  listDeliveries,
+  listEndpoints,
+  resendDeliveries,
+  resendDelivery,
+  rotateSecret,
+} from '../../gateway/webhooks/endpoints.ts'
 import { watchOpenOrders } from '../../gateway/webhooks/expiries.ts'
 import { isAccepted, toRequest } from '../../gateway/webhooks/message.ts'
 import { pruneDeliveries } from '../../gateway/webhooks/prune-deliveries.ts'
@@ -64,14 +78,14 @@ export const webhookCommands = [
       if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(HTTPS_RULE)
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const { secret, encrypted } = newSecret({ mid, endpointId }, config)
-      const endpoints = createEndpoints(client)
       const { ofMerchant } = LIMITS.webhooks
-      if ((await endpoints.countOf(mid)) >= ofMerchant)
+      const [stored] = await countEndpoints(client, { mid })
+      if (stored && stored.count >= ofMerchant)
         throw new CommandError(
           `merchant ${mid} already has ${ofMerchant} webhook endpoints, the maximum: disable one first`,
         )
-      const added = await endpoints.add({ mid, endpointId, url, label, secret: encrypted }, now)
-      if (!added) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
+      const added = await addEndpoint(client, { mid, endpointId, url, label, secret: encrypted, now })
+      if (added.length === 0) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
       await watchOpenOrders(client, mid, now)
       const data = shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
       return { data, created: { endpoint: endpointId } }
@@ -82,7 +96,7 @@ export const webhookCommands = [
     title: 'Webhooks',
     fields: { mid: optional(MID) },
     async run({ mid }, { db, now }) {
-      const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
+      const endpoints = (await listEndpoints(db, { mid })).map((one) => toShown(one, now))
       const columns = 'id, mid, url, label, state, failingSince, waiting, behindSeconds, createdAt'
       return table(columns, endpoints, {
         empty: 'No webhook endpoints.',
@@ -96,7 +110,7 @@ export const webhookCommands = [
       fields: { endpoint: ENDPOINT },
       async run({ endpoint }, { client, now }) {
         const { mid } = await known(endpoint, client)
-        await createEndpoints(client)[verb](endpoint, now)
+        await (verb === 'enable' ? enableEndpoint : disableEndpoint)(client, { endpointId: endpoint, now })
         if (verb === 'enable') await watchOpenOrders(client, mid, now)
         return record(toShown(await known(endpoint, client), now))
       },
@@ -109,7 +123,8 @@ export const webhookCommands = [
     async run({ endpoint }, { config, client, now }) {
       const { mid, endpointId, url, label } = await known(endpoint, client)
       const { secret, encrypted } = newSecret({ mid, endpointId }, config)
-      await createEndpoints(client).rotateSecret({ mid, endpointId }, encrypted, new Date(now.getTime() + ROTATION_MS))
+      const earlierUntil = new Date(now.getTime() + ROTATION_MS)
+      await rotateSecret(client, { mid, endpointId, secret: encrypted, earlierUntil })
       return shownOnce({ id: endpointId, mid, url, label, secret })
     },
   }),
@@ -119,8 +134,8 @@ export const webhookCommands = [
     async run({ endpoint }, { config, db, now }) {
       const { mid, endpointId, url } = await known(endpoint, db)
       const { allowedNetworks } = config.webhooks
-      const encrypted = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
-      const secrets = decryptAll(requireKeys(config), encrypted, contextOf({ mid, endpointId }))
+      const [encrypted] = await findSecrets(db, { mid, endpointId, now })
+      const secrets = decryptAll(requireKeys(config), encrypted?.secrets ?? [], contextOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
@@ -138,7 +153,7 @@ export const webhookCommands = [
     fields: { mid: MID, failed: optional(toggle('Only undelivered events')), since: optional(SINCE) },
     async run({ mid, failed = false, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
-      const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
+      const deliveries = (await listDeliveries(db, { mid, failed, since: from })).map(describeDelivery)
       const empty = `No ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}.`
       const columns = 'id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer'
       return table(columns, deliveries, { empty, changes: ({ id }) => [{ delivery: id }] })
@@ -152,12 +167,11 @@ export const webhookCommands = [
       events: oneOf([{ delivery: DELIVERY }, { mid: MID, since: SINCE, until: UNTIL_NOW }]),
     },
     async run({ events: { delivery, mid, since, until } }, { client, now }) {
-      const endpoints = createEndpoints(client)
       const resent = delivery
-        ? Number(await endpoints.resend(delivery, now))
-        : await endpoints.resendAll(mid, since, until ?? now, now)
+        ? (await resendDelivery(client, { ...delivery, now })).length
+        : ((await resendDeliveries(client, { mid, since, until: until ?? now, now }))[0]?.resent ?? 0)
       if (delivery && resent === 0)
-        throw new CommandError((await endpoints.lacksDelivery(delivery)) ? NOT_STORED : NOT_RESENT)
+        throw new CommandError((await findUnstoredDelivery(client, delivery)).length > 0 ? NOT_STORED : NOT_RESENT)
       const deliveries = counted(resent, 'delivery', 'deliveries')
       return { data: document({ resent }, `${deliveries} scheduled for redelivery.`), figures: { deliveries: resent } }
     },
@@ -195,7 +209,7 @@ function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config:
 }
 
 async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {
-  const [found] = await createEndpoints(db).list({ endpointId })
+  const [found] = await listEndpoints(db, { endpointId })
   return existing(found, `webhook endpoint ${endpointId}`, 'webhooks list')
 }
 

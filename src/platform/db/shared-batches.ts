@@ -74,5 +74,14 @@ export function createSharedBatches<Item, Result>(
     })
 }
 
+/** An array of values for each field of the items, as `unnest` reads them. */
+export type Columns<Item> = { [Name in keyof Item]: Item[Name][] }
+
+/** Returns the columns of items with the same fields, of which there is at least one. */
+export function toColumns<Item extends object>(items: readonly Item[]): Columns<Item> {
+  const names = Object.keys(items[0] as Item) as (keyof Item)[]
+  return Object.fromEntries(names.map((name) => [name, items.map((item) => item[name])])) as Columns<Item>
+}
+
 /** Compares keys of rows, to sort the items of a batch so that no two batches lock each other. */
 export const compareKeys = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)

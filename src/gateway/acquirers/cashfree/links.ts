@@ -10,7 +10,7 @@ import { notificationPath } from '../notification.ts'
 import { readPaymentLink } from '../payment-link.ts'
 import { type CashfreeRequest, NAME, noteOf, OrderState } from './http.ts'
 
-/** An order that existed before the request proves by these fields that the order is the requested one. */
+/** An order that existed before the request proves by these fields that it is the requested one. */
 const ExistingOrder = z.object({
   order_id: z.unknown().optional(),
   order_amount: bankAmount,
@@ -57,8 +57,8 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
   }
 
   /**
-   * Creates the link of an order. The request contains no credentials, because the payment session authorises the
-   * request.
+   * Creates the link of an order. The request contains no credentials, because the payment session authorises
+   * it.
    */
   async function requestLink(session: string, signal: AbortSignal | undefined) {
     const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }

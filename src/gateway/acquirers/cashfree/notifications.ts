@@ -58,7 +58,7 @@ const checkDispute = bodyCheck(CashfreeDispute)
 type Part = 'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details' | 'dispute' | 'order_details'
 type Event = { data?: Partial<Record<Part, Fields>> }
 
-/** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
+/** Returns undefined for an event that changes nothing, and does not validate its fields. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { data } = checkEvent(fields) as Event
   const refund = data?.refund ?? data?.auto_refund

@@ -15,7 +15,7 @@ import {
   requiredWithSuccess,
 } from '../notification.ts'
 
-export const PaymentNotification = z
+const PaymentNotification = z
   .object({
     orderId: text(64).meta({ description: "The service's `orderId`: the parameter `tr` of the UPI link." }),
     status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], errorText('must be SUCCESS, FAIL or REJECT')),

@@ -46,7 +46,7 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       return { paymentLink: { ...names, reference }, payeeVpa }
     },
 
-    /** PhonePe has no call to close an order, so the order stays open until its expiry. */
+    /** PhonePe has no call to close an order, so it stays open until its expiry. */
     closeLink: async () => 'unknown',
   }
 }

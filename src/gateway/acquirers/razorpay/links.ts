@@ -10,7 +10,7 @@ import { failedCall, isDescribed, NAME, RazorpayList, type RazorpayRequest, razo
 /** Razorpay accepts no shorter time to capture a payment. */
 const SHORTEST_CAPTURE_MINUTES = 12
 
-/** An order that existed before the request proves by its amount and currency that the order is the requested one. */
+/** An order that existed before the request proves by its amount and currency that it is the requested one. */
 const ExistingOrder = z.object({
   id: razorpayId,
   receipt: z.unknown().optional(),

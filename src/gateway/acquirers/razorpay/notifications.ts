@@ -59,7 +59,7 @@ type Event = { payload?: Partial<Record<'payment' | 'order' | 'refund' | 'disput
 /** Returns the orderId that the service sent as a note of the payment and as the order's receipt. */
 const receiptOf = ({ payload }: Event) => payload?.payment?.entity?.notes?.receipt ?? payload?.order?.entity?.receipt
 
-/** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
+/** Returns undefined for an event that changes nothing, and does not validate its fields. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { event = '', created_at: createdAt, payload } = checkEvent(fields)
   const { payment, refund, dispute } = (payload ?? {}) as NonNullable<Event['payload']>

@@ -39,7 +39,7 @@ const RefundEvent = z.object({
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
-/** Returns undefined for an event that changes nothing, and does not validate the fields of such an event. */
+/** Returns undefined for an event that changes nothing, and does not validate its fields. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const type = textOf(fields.eventType)
   if (Object.hasOwn(REFUND_EVENTS, type)) {

@@ -31,10 +31,10 @@ const REFUND_STATES = new Map<string, RefundStatus>([
 const REJECTED = [400, 404, 422]
 const ErrorResponse = z.object({ code: z.string().min(1), detail: z.unknown() })
 
-/** `getPayments` finds Setu's identifiers of a payment whose report contained no identifiers. */
+/** `getPayments` finds Setu's identifiers of a payment whose report contained none. */
 export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['getPayments']): Refunds {
   /**
-   * Finds Setu's identifiers of a payment whose report contained no such identifiers. Setu returns only the last
+   * Finds Setu's identifiers of a payment whose report contained none. Setu returns only the last
    * payment for a link.
    */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
