@@ -44,19 +44,10 @@ const OLDEST_SERVER = 15
 
 let namesInFolder: Promise<string[]> | undefined
 
-/** Error for a database that was migrated by versions whose migrations the baseline has replaced. */
-export class OldDatabaseError extends Error {
-  constructor() {
-    super(
-      'This database was created before the first release. It was not changed. Run the version tagged before-baseline to read it, or use another database.',
-    )
-  }
-}
-
 /**
  * Brings the schema up to date and returns the names of the migrations applied by this run, in order. Throws an Error
- * with both versions if the server is older than OLDEST_SERVER. Throws OldDatabaseError for a database that the
- * baseline does not support. Concurrent runs wait for one another, and each migration is applied once.
+ * with both versions if the server is older than OLDEST_SERVER. Concurrent runs wait for one another, and each migration
+ * is applied once.
  *
  * While a statement waits for a table lock, every later query on that table waits behind this statement. The statement
  * therefore waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold
@@ -203,22 +194,16 @@ async function rejectOldServer(client: pg.Client): Promise<void> {
   throw new Error(`this database is PostgreSQL ${text}, but the service needs ${OLDEST_SERVER} or newer`)
 }
 
-/** Names of the migrations that this code expects and the database lacks, in order. Throws OldDatabaseError. */
+/** Names of the migrations that this code expects and the database lacks, in order. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   namesInFolder ??= readNames(FOLDER)
   const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
   return findPending(expected, applied)
 }
 
-/**
- * Ignores unknown names after the last expected name, because a newer version has applied these migrations, and this
- * version still works with them.
- */
-function findPending(expected: readonly string[], applied: ReadonlySet<string>): string[] {
-  const last = expected.at(-1) ?? ''
-  if ([...applied].some((name) => name < last && !expected.includes(name))) throw new OldDatabaseError()
-  return expected.filter((name) => !applied.has(name))
-}
+/** Ignores unknown names, because a newer version has applied these migrations, and this version still works with them. */
+const findPending = (expected: readonly string[], applied: ReadonlySet<string>) =>
+  expected.filter((name) => !applied.has(name))
 
 export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
   try {

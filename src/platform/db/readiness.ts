@@ -1,5 +1,5 @@
 import { isForbiddenToRole } from './grants.ts'
-import { OldDatabaseError, pendingMigrations } from './migrate.ts'
+import { pendingMigrations } from './migrate.ts'
 import { isOutage } from './outage.ts'
 import type { Database, Queryable } from './pool.ts'
 import { NOT_PREPARED, passesNamesOn } from './prepared.ts'
@@ -16,7 +16,6 @@ export async function unreadyReason(db: Database): Promise<string | undefined> {
     return (await passesNamesOn(db)) ? NOT_PREPARED : await whyReadOnly(db)
   } catch (error) {
     if (isOutage(error)) return 'The database does not respond'
-    if (error instanceof OldDatabaseError) return error.message
     if (isForbiddenToRole(error)) {
       return 'The role of the service has no rights on the tables. Run "ops migrate" as their owner.'
     }
