@@ -1,4 +1,5 @@
 import { text as readAll } from 'node:stream/consumers'
+import type { QueryConfig } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
 import type { DisputeStatus } from '../../src/gateway/disputes/dispute.ts'
@@ -390,10 +391,10 @@ describe('ops today', () => {
                  from generate_series(1, 50000) n) s`,
     )
     await db.query('analyze payment_intents')
-    const sent: { text: string; values: unknown[] }[] = []
-    const query = (text: string, values: unknown[] = []) => {
-      sent.push({ text, values })
-      return db.query(text, values)
+    const sent: QueryConfig[] = []
+    const query = (config: QueryConfig | string, values?: unknown[]) => {
+      sent.push(typeof config === 'string' ? { text: config } : config)
+      return db.query(config as string, values)
     }
     expect(await run(['--json'], { query, connect: () => db.connect() })).toMatchObject({ orders: 24 * 60 })
     const [{ text = '', values = [] } = {}, ...others] = sent.filter(({ text }) => text.includes('payment_intents'))
