@@ -1,6 +1,6 @@
 import { internalError, noLogoHere, noPaymentHere, unavailable } from '../../errors.ts'
-import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
+import { matchesEtag } from '../../platform/http/request-headers.ts'
 import type { Brand } from '../tenants/brand.ts'
 import type { FindLogo } from '../tenants/logos.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
