@@ -7,6 +7,7 @@ import pg from 'pg'
 import { NUMBER_TYPES } from './number-types.ts'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import type { Queryable } from './pool.ts'
+import { plannedQuery } from './query.ts'
 import { runFile } from './statements.ts'
 
 // The folder `migrations` is three levels above this file. In the bundle, dist, the folder is one level above.
@@ -71,7 +72,7 @@ export async function migrate(
       } catch (error) {
         if (!hasState(error, LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED)) throw error
         await client.query('rollback')
-        const holder = describe(await findHolders(client, LONG_HOLDERS, LOCK_TIMEOUT_MS)) ?? 'another transaction'
+        const holder = describe(await FIND_LONG_HOLDERS(client, { ms: LOCK_TIMEOUT_MS })) ?? 'another transaction'
         onWait(`waiting for a table that ${holder} has locked; next attempt in ${LOCK_PAUSE_MS / 1_000} s`)
         await sleep(LOCK_PAUSE_MS)
       }
@@ -102,7 +103,7 @@ async function beginAlone(client: pg.Client, onWait: (message: string) => void):
     } catch (error) {
       if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
       await client.query('rollback')
-      const holders = await findHolders(client, RUN_HOLDERS, LOCK_ID)
+      const holders = await FIND_RUN(client, { lock: LOCK_ID })
       const end = holders.map(({ pid }) => `select pg_terminate_backend(${pid})`).join('; ')
       if (holders.length === 0) continue
       onWait(
@@ -129,35 +130,31 @@ async function applyNext(client: pg.Client, folder: string, names: readonly stri
 
 type Holder = { pid: number; name: string | null }
 
-async function findHolders(client: pg.Client, query: string, value: number): Promise<Holder[]> {
-  return (await client.query<Holder>(query, [value])).rows
-}
-
-/** SQL for the session that holds the advisory lock `$1`. pg_locks shows the lock's number in two halves. */
-const RUN_HOLDERS = `
+/** Finds the session that holds the advisory lock. pg_locks shows the lock's number in two halves. */
+const FIND_RUN = plannedQuery<Holder, { lock: number }>(`
   select pid, application_name as name
     from pg_locks
     left join pg_stat_activity using (pid)
    where locktype = 'advisory' and granted and objsubid = 1
-     and classid = ($1::bigint >> 32)::oid and objid = ($1::bigint & 4294967295)::oid
-     and database = (select oid from pg_database where datname = current_database())`
+     and classid = (:lock::bigint >> 32)::oid and objid = (:lock::bigint & 4294967295)::oid
+     and database = (select oid from pg_database where datname = current_database())`)
 
 /**
- * SQL for the sessions that wait for no lock and have used tables for at least `$1` ms, oldest first. PostgreSQL may
- * hide the age of another role's session.
+ * Finds the sessions that wait for no lock and have used tables for at least `ms`, oldest first. PostgreSQL may hide the
+ * age of another role's session.
  */
-const LONG_HOLDERS = `
+const FIND_LONG_HOLDERS = plannedQuery<Holder, { ms: number }>(`
   select pid, application_name as name
     from pg_stat_activity
    where pid <> pg_backend_pid() and wait_event_type is distinct from 'Lock'
-     and coalesce(xact_start <= clock_timestamp() - $1 * interval '1 ms', true)
+     and coalesce(xact_start <= clock_timestamp() - :ms * interval '1 ms', true)
      and pid in (select l.pid
                    from pg_locks l
                    join pg_class c on c.oid = l.relation
                   where l.granted and c.relnamespace = 'public'::regnamespace
                     and l.database = (select oid from pg_database where datname = current_database()))
    order by xact_start nulls last
-   limit 3`
+   limit 3`)
 
 function describe(holders: readonly Holder[]): string | undefined {
   if (holders.length === 0) return undefined
