@@ -84,7 +84,6 @@ create table access_keys (
   pid text constraint access_keys_pid_fkey references partners (pid),
   label text,
   rights text[] not null default '{create,status,cancel,list}',
-  may_refund boolean not null default false,
   created_at timestamptz not null,
   revoked_at timestamptz,
   constraint access_keys_one_owner_check check (num_nonnulls(mid, pid) = 1)

@@ -1,9 +1,9 @@
 import { createSecretKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
+import pg from 'pg'
 import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './gateway/acquirers/accounts.ts'
-import { isDatabaseUrl } from './platform/db/database-url.ts'
 import type { EncryptionKeys } from './platform/encryption.ts'
 import { personName, readUrl } from './platform/fields.ts'
 import {
@@ -21,6 +21,22 @@ const postgresUrl = checked(
   'must be a PostgreSQL URL, such as postgres://user:password@host:5432/name. In user and password, write # / ? @ percent-encoded: %23 %2F %3F %40',
   isDatabaseUrl,
 )
+
+/**
+ * Whether the driver reads `text` as a PostgreSQL URL. A # / or ? in the user or password ends the host, so that the @
+ * before the meant host follows it: the driver would then connect to a part of the password, and messages would name
+ * this part as host or database. Therefore # and an @ after the host are invalid.
+ */
+function isDatabaseUrl(text: string): boolean {
+  if (!/^postgres(?:ql)?:\/\/[^#/?]*(?:[/?][^#@]*)?$/.test(text)) return false
+  try {
+    new pg.Client({ connectionString: text })
+    return true
+  } catch (error) {
+    // Other errors are about files and options of the connection, and the connection reports them.
+    return !(error instanceof TypeError || error instanceof URIError)
+  }
+}
 
 const ENCRYPTION_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16

@@ -9,7 +9,7 @@ import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
 
 const { renderChapter } = await tsImport('../docs/render-chapter.ts', import.meta.url)
-const { ASSETS, readAsset } = await tsImport('../docs/assets.ts', import.meta.url)
+const { ASSETS, readAsset } = await tsImport('../docs/files.ts', import.meta.url)
 const { GUIDES, chaptersOf } = await tsImport('../docs/chapters.ts', import.meta.url)
 
 const folder = process.argv[2] ?? 'dist'

@@ -121,14 +121,14 @@ async function makeKey(
 
 /**
  * Returns whether the database contains the stored keys. The keys are missing after the data directory was deleted and
- * created again. A file of an earlier version has no operator's key.
+ * created again.
  */
 async function hasKeys(client: pg.Client, { merchantKey, partnerKey, operatorKey }: Demo): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from access_keys where public_key in ($1, $2)
       union all
      select from operator_keys where public_key = $3`,
-    [merchantKey.publicKey, partnerKey.publicKey, operatorKey?.publicKey],
+    [merchantKey.publicKey, partnerKey.publicKey, operatorKey.publicKey],
   )
   return rowCount === 3
 }

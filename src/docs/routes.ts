@@ -4,18 +4,15 @@ import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Failure, notFound } from '../errors.ts'
-import { prefersHtml } from '../platform/http/accept.ts'
 import { codingFor, compress } from '../platform/http/compression.ts'
-import { matchesEtag } from '../platform/http/etag.ts'
-import { readAsset } from './assets.ts'
-import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
-import { chaptersOf, type GuideName, guideOf } from './chapters.ts'
+import { matchesEtag, prefersHtml } from '../platform/http/request-headers.ts'
+import { chaptersOf, guideOf } from './chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from './error-table.ts'
-import { OLD_ANCHORS } from './old-anchors.ts'
+import { readAsset, readChapter, readMarkdown, readTitles } from './files.ts'
 import type { DocumentOptions } from './openapi.ts'
 import { chapterPage, indexPage, llmsText, notFoundPage, referencePage, type TitledSite, thanksPage } from './pages.ts'
 import { entriesOf, entriesOfOperations } from './search.ts'
-import { chaptersOfSite, type DocsOptions, filledIn, operatorSite, publicSite, redirectsOf, type Site } from './site.ts'
+import { chaptersOfSite, type DocsOptions, filledIn, operatorSite, publicSite, type Site } from './site.ts'
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
@@ -75,8 +72,6 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
 /** Serves the operator documentation on the operator port, which only the operator can reach. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   siteRoutes(app, operatorSite(options), [])
-  // The former address of the operator guide in Markdown redirects to the guide's first chapter.
-  app.get('/docs.md', async (_request, reply) => reply.redirect(`docs/${chaptersOf('operator')[0]}.md`, 308))
 }
 
 /**
@@ -112,9 +107,11 @@ function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOption
     const markdown = async () => withErrorsInMarkdown(filledIn(await readMarkdown(chapter), site), rowsFor(chapter))
     serve(app, `/docs/${chapter}.md`, markdown, { type: 'text/markdown; charset=utf-8', ...FOR_A_MINUTE })
   }
-  for (const [old, target] of Object.entries(redirectsOf(site))) {
-    app.get(`/docs/${old}`, async (_request, reply) => reply.redirect(target, 308))
-    app.get(`/docs/${old}.md`, async (_request, reply) => reply.redirect(`${target}.md`, 308))
+  // The address of a guide leads to its first chapter. The target is relative, because a proxy may have removed a path.
+  for (const guide of site.guides) {
+    const [first] = chaptersOf(guide)
+    app.get(`/docs/${guide}`, async (_request, reply) => reply.redirect(`${first}`, 308))
+    app.get(`/docs/${guide}.md`, async (_request, reply) => reply.redirect(`${first}.md`, 308))
   }
   const address = site.port === 'public' ? site.publicUrl : ''
   const list = async () => llmsText(await titled(), address)
@@ -128,10 +125,6 @@ function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOption
     return JSON.stringify([...(await Promise.all(chapters)).flat(), ...entriesOfOperations(operations)])
   }
   serve(app, '/docs/search.json', searchEntries, { type: JSON_TYPE, ...FOR_A_MINUTE })
-  const anchors = Object.fromEntries(
-    Object.entries(OLD_ANCHORS).filter(([guide]) => site.guides.includes(guide as GuideName)),
-  )
-  serve(app, '/docs/old-anchors.json', async () => JSON.stringify(anchors), { type: JSON_TYPE, ...FOR_A_MINUTE })
   serveAssets(app, ['guide.css', 'guide.js', 'search.js', 'minisearch.js'])
   return titled
 }

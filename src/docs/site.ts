@@ -33,19 +33,6 @@ export function groupOf(chapter: string): string {
   return groups.find(([, names]) => names.includes(chapter.slice(guide.length + 1)))?.[0] ?? ''
 }
 
-/**
- * Maps addresses below /docs from earlier versions to the chapters or pages that replace them. The targets are relative
- * to the old address: the browser resolves them, so that redirects also work behind a proxy that serves the service
- * under a path.
- */
-export function redirectsOf(site: Site): Record<string, string> {
-  const firstChapters = site.guides.map((guide) => [guide, chaptersOf(guide)[0] as string])
-  const renamed = site.port === 'public' ? [['shops', 'plugins/overview']] : chaptersOf('acquirers').map(withoutFolder)
-  return Object.fromEntries([...firstChapters, ...renamed])
-}
-
-const withoutFolder = (chapter: string) => [chapter.slice(chapter.indexOf('/') + 1), chapter]
-
 /** Replaces {PUBLIC_URL} and {SHOP_URL} in a chapter with real addresses, so that pasted samples work. */
 export function filledIn(text: string, { publicUrl, sandbox }: Site, format = (value: string) => value): string {
   const values: Record<string, string> = {

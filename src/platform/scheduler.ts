@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
-import { startRepeating } from './repeat.ts'
 
 /** A source of pending jobs, such as the refunds of an acquirer. */
 export type JobSource = {
@@ -161,6 +160,32 @@ export function startScheduler(sources: readonly JobSource[], { findPending, log
       await Promise.race([untilNothingIsUnderWay(), sleep(limits.stopMs, undefined, { ref: false })])
       giveUp.abort()
       await untilNothingIsUnderWay()
+    },
+  }
+}
+
+/**
+ * Calls `look` until `stop`, each time `pauseMs` after the previous call has finished. An error is passed to `onError`
+ * and does not stop the repetition. `stop` waits for a call in progress.
+ */
+export function startRepeating(look: () => Promise<void>, pauseMs: number, onError: (error: Error) => void) {
+  let timer: NodeJS.Timeout | undefined
+  let looking = Promise.resolve()
+  let stopped = false
+
+  function lookLater() {
+    if (stopped) return
+    timer = setTimeout(() => {
+      looking = look().catch(onError).then(lookLater)
+    }, pauseMs)
+  }
+
+  lookLater()
+  return {
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await looking
     },
   }
 }

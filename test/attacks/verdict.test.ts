@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Create, figuresOf } from './bystander.ts'
 import { brokenPromises } from './verdict.ts'
 
-/** Returns creates of which the first `slow` take 100 ms and the first `refused` are 503; the others take 5 ms. */
+/** Returns creates of which the first `slow` take 100 ms and the first `rejected` are 503; the others take 5 ms. */
 function creates(count: number, { slow = 0, rejected = 0 } = {}): Create[] {
   return Array.from({ length: count }, (_, i) => {
     const response = { status: i < rejected ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
@@ -26,7 +26,7 @@ describe('the verdict on attacks', () => {
     ])
   })
 
-  it('the verdict on selected attacks depends only on the share of 200 responses, not on the p99', () => {
+  it('the verdict on selected attacks, which have no quiet run, ignores the p99 and requires 99 % of 200 responses', () => {
     expect(brokenPromises([attack('one', creates(250, { slow: 100 }))], undefined)).toEqual([])
     expect(brokenPromises([attack('one', creates(250, { rejected: 3 }))], undefined)).toHaveLength(2)
   })

@@ -82,7 +82,7 @@ describe('the HTML and headers of the pay page', () => {
     expect(text).not.toMatch(/ (style|on\w+)=/)
   })
 
-  it('contain in the style of one response only the checked colour and the time left', async () => {
+  it('contain one style that depends on the order, with only the checked colour and the time left', async () => {
     const { page, mid } = await newOrder()
     const styleOf = async () => [...(await get(page)).text.matchAll(/<style>(.*?)<\/style>/gs)][1]?.[1]
     const bar = '.bar i{animation-duration:900s;animation-delay:-0s;transform:scaleX(1.000)}'

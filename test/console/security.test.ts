@@ -201,7 +201,7 @@ describe('the commands that the console offers', () => {
   })
 
   it.each(COMMANDS.filter(({ title }) => title === '').map(({ name }) => [name]))(
-    'the console does not offer ops %s, which does not state that it is offered',
+    'the console has no page for ops %s, a command without a title',
     async (name) => {
       await expectRejected(404, () => site.get(`/${pageName({ name })}`, key.act))
       await expectRejected(404, () => site.post(`/${pageName({ name })}`, {}, key.act))

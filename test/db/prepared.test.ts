@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { reconcile } from '../../src/books/reports/reconcile.ts'
+import { unreadyReason } from '../../src/operator/monitoring/readiness.ts'
 import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { prepared } from '../../src/platform/db/prepared.ts'
-import { unreadyReason } from '../../src/platform/db/readiness.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
 

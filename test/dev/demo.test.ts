@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PNG } from 'pngjs'
@@ -45,15 +45,6 @@ it('the demo’s operator signs in to the console, and finds the demo’s order'
     status: 303,
     headers: { location: 'payments-show?order-id=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' },
   })
-})
-
-it('the demo creates an operator’s key for a file demo.json that has none', async () => {
-  const file = join(folder, 'demo.json')
-  const stored = readFileSync(file, 'utf8')
-  onTestFinished(() => writeFileSync(file, stored))
-  writeFileSync(file, JSON.stringify({ ...demo, operatorKey: undefined }))
-  const console = await createTestConsole(service)
-  expect(await console.get('/', (await ensure()).operatorKey)).toMatchObject({ status: 200 })
 })
 
 it('the demo’s merchant has a brand, and its pay pages the logo', async () => {

@@ -1,7 +1,6 @@
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
-import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
 import { chapterText, GUIDES } from '../guides/guides.ts'
 import {
@@ -299,19 +298,6 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     }
     const chapters = CHAPTERS.filter((chapter) => !seen.has(addressOf(chapter)))
     expect(chapters, 'chapters that no page links to').toEqual([])
-  })
-
-  it('an old link to a heading of a former one-page guide leads to the chapter that contains the heading', async () => {
-    const tab = await checkout.openTab()
-    for (const [old, guide] of [
-      [`${checkout.publicUrl}/docs/merchant`, 'merchant'],
-      [`${checkout.publicUrl}/docs/shops`, 'plugins'],
-      [`${operatorsUrl}/docs`, 'operator'],
-    ] as const) {
-      const [anchor, name] = Object.entries(OLD_ANCHORS[guide] ?? {}).at(-1) ?? []
-      await tab.goto(`${old}#${anchor}`)
-      await tab.waitForURL((url) => url.pathname.endsWith(`/docs/${guide}/${name}`), SOON)
-    }
   })
 
   it('a guide’s copy button copies the sample, or only the commands of a terminal sample', async () => {

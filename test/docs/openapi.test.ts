@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { chaptersOf, type GuideName, guideOf } from '../../src/docs/chapters.ts'
+import { chaptersOf, guideOf } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
-import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
 import { renderChapter } from '../../src/docs/render-chapter.ts'
 import { ERROR_CODES } from '../../src/errors.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
@@ -214,7 +213,6 @@ describe('pages below /docs', () => {
     ['/docs/reference', HTML, 60],
     ...CHAPTERS.map((chapter) => [`/docs/${chapter}.md`, MARKDOWN, 60] as [string, string, number]),
     ['/docs/search.json', 'application/json; charset=utf-8', 60],
-    ['/docs/old-anchors.json', 'application/json; charset=utf-8', 60],
     ['/llms.txt', 'text/plain; charset=utf-8', 60],
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/minisearch.js', 'text/javascript; charset=utf-8', 3600],
@@ -311,32 +309,16 @@ describe('pages below /docs', () => {
     },
   )
 
-  it.each([
-    ['merchant', 'merchant'],
-    ['shops', 'plugins'],
-    ['partner', 'partner'],
-    ['plugins', 'plugins'],
-    ['acquirer', 'acquirer'],
-  ] as const)(
+  it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)(
     'redirects the address /docs/%s to the first chapter of the guide, behind a proxy under any path',
-    async (old, guide) => {
+    async (guide) => {
       for (const ending of ['', '.md']) {
-        const { status, headers } = await request('GET', `/docs/${old}${ending}`)
+        const { status, headers } = await request('GET', `/docs/${guide}${ending}`)
         expect([status, headers.location]).toEqual([308, `${chaptersOf(guide)[0]}${ending}`])
         expect((await request('GET', `/docs/${headers.location}`)).status).toBe(200)
       }
     },
   )
-
-  it('every anchor of an old address names an existing chapter', () => {
-    for (const [guide, anchors] of Object.entries(OLD_ANCHORS)) {
-      const chapters = chaptersOf(guide as GuideName)
-      expect(
-        Object.values(anchors).filter((name) => !chapters.includes(`${guide}/${name}`)),
-        guide,
-      ).toEqual([])
-    }
-  })
 
   it('the pages below /docs mention the acquirer’s guide only if the service accepts notifications', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })

@@ -46,30 +46,18 @@ it('/docs on the operator’s port lists the operator’s chapters, and links to
     expect((await opsApp.inject(`/docs/${asset}`)).statusCode, asset).toBe(200)
 })
 
-it('the operator’s port redirects old addresses of chapters', async () => {
-  const targets = {
-    setu: 'acquirers/setu',
-    cashfree: 'acquirers/cashfree',
-    phonepe: 'acquirers/phonepe',
-    operator: chaptersOf('operator')[0],
+it('the operator’s port redirects the address of a guide to its first chapter', async () => {
+  const target = chaptersOf('operator')[0]
+  for (const ending of ['', '.md']) {
+    const { statusCode, headers } = await opsApp.inject(`/docs/operator${ending}`)
+    expect([statusCode, headers.location]).toEqual([308, `${target}${ending}`])
   }
-  for (const [old, target] of Object.entries(targets)) {
-    for (const ending of ['', '.md']) {
-      const { statusCode, headers } = await opsApp.inject(`/docs/${old}${ending}`)
-      expect([statusCode, headers.location]).toEqual([308, `${target}${ending}`])
-      expect((await opsApp.inject(`/docs/${headers.location}`)).statusCode).toBe(200)
-    }
-  }
-  const { statusCode, headers } = await opsApp.inject('/docs.md')
-  expect([statusCode, headers.location]).toEqual([308, `docs/${chaptersOf('operator')[0]}.md`])
 })
 
 it('the public port serves no operator documentation', async () => {
   const { app } = await startService()
-  const old = ['operator', 'setu', 'cashfree', 'phonepe', 'acquirers']
-  for (const path of [...old, ...CHAPTERS])
+  for (const path of ['operator', 'acquirers', ...CHAPTERS])
     for (const ending of ['', '.md']) expect((await app.inject(`/docs/${path}${ending}`)).statusCode, path).toBe(404)
-  for (const path of ['/docs.md', '/guides/operator.md']) expect((await app.inject(path)).statusCode, path).toBe(404)
-  for (const path of ['/docs', '/llms.txt', '/docs/search.json', '/docs/old-anchors.json'])
+  for (const path of ['/docs', '/llms.txt', '/docs/search.json'])
     expect((await app.inject(path)).payload, path).not.toMatch(/operator\//)
 })

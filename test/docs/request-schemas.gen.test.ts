@@ -10,14 +10,14 @@ import { runs } from '../support/generated.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 
 type Body = Record<string, unknown>
-/** Enough for what is taken and what is refused to come up often. */
+/** Enough runs that accepted and rejected bodies are both frequent. */
 const RUNS = runs(4_000, 400)
 
 type Values = Record<string, fc.Arbitrary<unknown>>
 
 /**
- * What JSON Schema cannot say. Besides, a body is described as it is after its blanks were trimmed, its empty fields left
- * out and its repeated fields refused, which is done to any body before its schema sees it.
+ * Rules that JSON Schema cannot express. The schema describes a body after the service has trimmed blanks, omitted empty
+ * fields and rejected repeated ones.
  */
 const BEYOND_JSON_SCHEMA: Record<string, (body: Body) => boolean> = {
   'blanks and line breaks of a note are mended before it is measured': ({ note }) =>

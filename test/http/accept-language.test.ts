@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { preferredLanguage } from '../../src/platform/http/accept-language.ts'
+import { preferredLanguage } from '../../src/platform/http/request-headers.ts'
 
 it.each([
   ['hi', 'hi'],

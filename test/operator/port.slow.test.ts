@@ -25,7 +25,7 @@ describe('the operator port of a running service', () => {
     expect(metrics).toContain('payment_exceptions_open{age="over 2 days"} 0')
   })
 
-  const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
+  const PATHS = ['/', '/metrics', '/docs', '/docs/acquirers/setu', '/docs/guide.css', '/nothing-is-here']
 
   it('the operator port rejects every path under a foreign Host, to prevent DNS rebinding', async () => {
     for (const path of PATHS) {

@@ -164,14 +164,3 @@ addEventListener('keydown', (event) => {
   event.preventDefault()
   input.focus()
 })
-
-// The server redirects an old link to a guide, including its anchor, to the guide's first chapter or, on the operator
-// port, to the index. This code then opens the chapter that contains the heading today.
-const anchor = decodeURIComponent(location.hash.slice(1))
-if (anchor && !anchor.startsWith('?') && !document.getElementById(anchor)) {
-  const guide = location.href.startsWith(root) ? location.href.slice(root.href.length).split('/')[0] : 'operator'
-  const guides = await (await fetch(`${root}old-anchors.json`)).json()
-  const chapter = guides[guide]?.[anchor]
-  if (chapter && !location.pathname.endsWith(`/${guide}/${chapter}`))
-    location.replace(`${root}${guide}/${chapter}#${anchor}`)
-}

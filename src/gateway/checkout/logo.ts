@@ -1,6 +1,6 @@
 import { internalError, noLogoHere, noPaymentHere, unavailable } from '../../errors.ts'
-import { matchesEtag } from '../../platform/http/etag.ts'
 import { operation } from '../../platform/http/operation.ts'
+import { matchesEtag } from '../../platform/http/request-headers.ts'
 import type { FindLogo } from '../tenants/logo.ts'
 import type { Brand } from '../tenants/merchants.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'

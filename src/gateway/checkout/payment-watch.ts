@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Limits } from '../../limits.ts'
-import { startRepeating } from '../../platform/repeat.ts'
+import { startRepeating } from '../../platform/scheduler.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { isOver } from '../payments/outcome.ts'
 import type { Waiting } from '../payments/status-checks.ts'

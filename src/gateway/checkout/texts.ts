@@ -1,4 +1,4 @@
-import { preferredLanguage } from '../../platform/http/accept-language.ts'
+import { preferredLanguage } from '../../platform/http/request-headers.ts'
 import { toIstText } from '../../platform/time.ts'
 import type { FailureReason } from '../payments/failure-reasons.ts'
 

@@ -193,7 +193,7 @@ export async function createIntent(
 /**
  * Returns the Idempotency-Key, if the request has one, with a fingerprint of the operation and its checked fields,
  * which a retry must repeat. The fingerprint is personal data, because customer data can be guessed from the
- * fingerprint: see forget-customers.ts.
+ * fingerprint: see erase-customers.ts.
  */
 export function readIdempotency(
   header: string | string[] | undefined,

@@ -1,11 +1,15 @@
+import * as z from 'zod'
 import { LANGUAGES } from '../../gateway/checkout/texts.ts'
 import type { Dispute } from '../../gateway/disputes/dispute.ts'
+import { ORDERS, ordersOf, STATUS_RULE, TXN_STATUSES } from '../../gateway/payments/order-list.ts'
 import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { type Refund, type RefundStatus, toRefundData } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { pastedUtr, text } from '../../platform/fields.ts'
-import { lenientAmountText, type Paise } from '../../platform/money.ts'
+import { errorText, pastedUtr, text } from '../../platform/fields.ts'
+import { jsonForm, type ListValues, secondsOf } from '../../platform/lists/list.ts'
+import { createLists } from '../../platform/lists/lists.ts'
+import { lenientAmountText, type Paise, toPaise } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { customerTexts, orderState, orderStatus } from '../support/order-state.ts'
 import {
@@ -21,8 +25,9 @@ import { read } from './command.ts'
 import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
 import { flag, type InputOf, oneOf, optional } from './field.ts'
-import { DAY, EXCEPTION, MID, ORDER_ID, REFUND } from './fields.ts'
-import { type Data, document, Money, type RecordData, record, type TableData, table } from './result.ts'
+import { DAY, daysOf, EXCEPTION, FROM, inOrder, MID, MONTH, ORDER_ID, REFUND, TO } from './fields.ts'
+import { requireMerchant } from './merchants.ts'
+import { type Data, document, Money, type RecordData, record, rupees, type TableData, table } from './result.ts'
 
 const SEARCH = oneOf([
   {},
@@ -212,4 +217,42 @@ function describe(history: PaymentHistory, now: Date, payout: PayoutOfOrder | nu
   }
   const toCustomer = LANGUAGES.map((language) => `for the customer (${language}): ${customer[language]}`).join('\n')
   return document(json, record({ ...fields, bankReference, ...payoutFields }), toCustomer, steps, disputes)
+}
+
+const STATUS = z.enum(TXN_STATUSES, errorText(STATUS_RULE))
+
+export const listPayments = read('payments list', 'List orders of a merchant', {
+  title: 'Orders',
+  note: 'The list has orders that were not paid, too. Without days, it covers today.',
+  fields: {
+    mid: MID,
+    period: oneOf([{ from: optional(FROM), to: optional(TO) }, { month: MONTH }], inOrder),
+    status: optional(flag(STATUS, 'STATUS', 'Status', 'txnStatus, such as PENDING')),
+  },
+  csv: true,
+  async run({ mid, status, period }, { db, now }) {
+    await requireMerchant(db, mid)
+    const { from = period.to ?? toIstDay(now), to = from } = daysOf(period)
+    const days = { from: secondsOf(startOfDay(from)), until: secondsOf(nextDay(startOfDay(to))) }
+    const orders = readOrders(db, { mid, status, ...days, now: secondsOf(now) })
+    return table('createdAt, orderId, merchantOrderId, amount, status, reason, utr, refunded, instrument', orders, {
+      empty: 'No orders.',
+      first: ['createdAt', 'merchantOrderId', 'amount', 'status', 'reason', 'utr', 'refunded', 'instrument'],
+    })
+  },
+})
+
+/** Reads the orders of fetchOrderList, so that an operator sees what the merchant sees. */
+async function* readOrders(db: Database, values: ListValues) {
+  const { toRecord } = jsonForm(ORDERS, () => ['', ''])
+  for await (const lines of createLists({ lists: db }).long(ordersOf(values), values, new AbortController().signal)) {
+    for (const line of lines) {
+      const { orderId, order_id, created_at, amount, refunded, ...order } = JSON.parse(toRecord(line))
+      yield {
+        ...{ createdAt: new Date(created_at), orderId, merchantOrderId: order_id, amount: rupees(toPaise(amount)) },
+        ...{ status: order.status, reason: order.reason || null, utr: order.UTR || null },
+        ...{ refunded: rupees(toPaise(refunded)), instrument: order.instrument || null },
+      }
+    }
+  }
 }

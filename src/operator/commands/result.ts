@@ -1,7 +1,7 @@
 import type { MerchantError } from '../../books/reading/snapshot.ts'
 import { type Paise, toDecimalText, toIndianRupees, toJsonNumber } from '../../platform/money.ts'
+import { toOneLine } from '../../platform/printable.ts'
 import { toIstTime } from '../../platform/time.ts'
-import { toOneLine } from '../support/harmless.ts'
 import type { CommandError } from './errors.ts'
 
 /**

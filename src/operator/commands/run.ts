@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import { type AuditedCommand, createAudit } from '../../platform/audit.ts'
-import { pendingMigrations } from '../../platform/db/migrate.ts'
 import { hasState, UNDEFINED_TABLE, UNIQUE_VIOLATION } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable, rollBack } from '../../platform/db/pool.ts'
 import { CommandError } from './errors.ts'
@@ -52,8 +51,6 @@ export async function runAudited(
     return createAudit(client).end({ auditId, outcome: error ? 'failed' : 'done', detail })
   }
 
-  // Throws if the database has an incompatible earlier version, because the audit must not write to that database.
-  await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {
     if (hasState(error, UNIQUE_VIOLATION)) throw new CommandError(REPEATED)

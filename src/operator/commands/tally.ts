@@ -1,22 +1,24 @@
 import XMLBuilder from 'fast-xml-builder'
+import * as z from 'zod'
 import { findClosedMonth } from '../../books/closing/closed-months.ts'
 import { groupBy } from '../../books/ledger/match-deductions.ts'
 import { isMerchantError, type MerchantError } from '../../books/reading/snapshot.ts'
-import { type JournalLine, listLedgerNames, RECEIPTS } from '../../books/reports/journal.ts'
-import { matching } from '../../platform/fields.ts'
+import { isLedger, type JournalLine, LEDGERS, listLedgerNames, RECEIPTS, setLedgerName } from '../../books/reports/journal.ts'
+import { errorText, matching } from '../../platform/fields.ts'
 import { toDecimalText } from '../../platform/money.ts'
-import type { Context } from './command.ts'
+import { type Context, change, read } from './command.ts'
 import { CommandError } from './errors.ts'
-import { flag, toggle } from './field.ts'
-import { MONTH } from './fields.ts'
+import { flag, optional, toggle } from './field.ts'
+import { MID, MONTH } from './fields.ts'
 import { failureOf } from './merchant-errors.ts'
-import type { Output } from './result.ts'
+import { requireMerchant } from './merchants.ts'
+import { document, type Output, table } from './result.ts'
 
 /** Printable characters that XML permits, and the joiners that Indian names need. */
 const PRINTED = '\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\u0020\\u200c\\u200d'
 
 /** A name that Tally compares with its own. */
-export const tallyName = matching(
+const tallyName = matching(
   new RegExp(`^(?! )[${PRINTED}]{1,99}(?<! )$`, 'u'),
   'must be 1 to 99 printable characters in one line, with a space at neither end',
 )
@@ -26,6 +28,32 @@ export const TALLY = {
   month: MONTH,
   company: flag(tallyName, 'NAME', 'Company', 'in Tally'),
 }
+
+const RULE = `must be one of ${LEDGERS.join(', ')}; <account> is an acquirer account such as setu:acme, or unknown`
+
+export const ledgerCommands = [
+  change('ledgers set', 'Set the name of a journal’s ledger in Tally', {
+    fields: {
+      mid: MID,
+      ledger: flag(z.string(errorText(RULE)).refine(isLedger, RULE), 'LEDGER', 'Ledger', 'as in the journal'),
+      name: flag(tallyName, 'NAME', 'Name', 'in Tally'),
+    },
+    async run(named, { client }) {
+      await requireMerchant(client, named.mid)
+      await setLedgerName(client, named)
+      return document(named, `The ledger ${named.ledger} of merchant ${named.mid} is ${named.name} in Tally.`)
+    },
+  }),
+
+  read('ledgers list', 'List the names of ledgers in Tally', {
+    note: 'A ledger that is not listed has the same name in Tally as in the journal.',
+    fields: { mid: optional(MID) },
+    async run({ mid }, { db }) {
+      await requireMerchant(db, mid)
+      return table('mid, ledger, name', await listLedgerNames(db, { mid }), 'No names.')
+    },
+  }),
+]
 
 type TallyExport = { mid: string; month: string; company: string; now: Date }
 

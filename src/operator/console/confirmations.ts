@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { escapeJson } from '../../platform/printable.ts'
 import type { Values } from '../commands/field.ts'
-import { escapeJson } from '../support/harmless.ts'
 import type { UploadedFile } from './uploads.ts'
 
 /** A change that an operator must confirm. */

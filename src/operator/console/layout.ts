@@ -1,10 +1,10 @@
 import { type Html, html } from '../../platform/html.ts'
 import { toIndianDigits } from '../../platform/money.ts'
+import { neutralize } from '../../platform/printable.ts'
 import { type Command, takesFile } from '../commands/command.ts'
 import { flagsIn, hintOf, isRequired, type Values } from '../commands/field.ts'
 import { IDENTIFIERS } from '../commands/find-payments.ts'
 import { htmlPage } from '../page.ts'
-import { neutralize } from '../support/harmless.ts'
 import { columnOf, fieldsOf, groupOf, type OperatorView, type PageFields, pageName, recordOf } from './view.ts'
 
 /**

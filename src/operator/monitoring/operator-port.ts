@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config.ts'
 import { type Html, html } from '../../platform/html.ts'
-import { prefersHtml } from '../../platform/http/accept.ts'
 import { fail } from '../../platform/http/envelope.ts'
+import { prefersHtml } from '../../platform/http/request-headers.ts'
 import { createCallerCheck } from '../console/caller.ts'
 import { htmlPage, pageHeaders } from '../page.ts'
 

@@ -1,9 +1,10 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import { isOverSql, OPEN_STATUSES } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import { HOUR_MS, istDayOf } from '../../platform/time.ts'
 
-const IS_OVER = isOverSql('$3::timestamptz')
+const IS_OVER = isOverSql(':now::timestamptz')
 
 /** SQL expression for each count. */
 const COUNTS = {
@@ -41,24 +42,25 @@ export const HOURS = 24
  * particular order. Order ids start with the time of creation, so each count reads one range of their index. Counting
  * 14,000 orders takes about 10 ms.
  */
-export async function countOrdersOfDay(db: Queryable, now: Date) {
+export function countOrdersOfDay(db: Queryable, now: Date) {
   const begin = istDayOf(now).getTime()
   const bounds = Array.from({ length: HOURS + 1 }, (_, hour) => orderIdsBegin(new Date(begin + hour * HOUR_MS)))
-  const hours = [bounds.slice(0, -1), bounds.slice(1)]
-  const { rows } = await db.query<OrderCounts & { mid: string; hour: number }>(BY_HOUR_AND_MERCHANT, [...hours, now])
-  return rows
+  return BY_HOUR_AND_MERCHANT(db, { begins: bounds.slice(0, -1), ends: bounds.slice(1), now })
 }
 
 /**
- * $1 and $2 are the first order ids of each hour and of the next. There is one index range per hour, because grouping
+ * `begins` and `ends` are the first order ids of each hour and of the next. There is one index range per hour, because grouping
  * by an hour computed from each row takes three times as long. Sums are JavaScript numbers, which are exact up to 2^53
  * paise (90 lakh crore rupees).
  */
-const BY_HOUR_AND_MERCHANT = `
+const BY_HOUR_AND_MERCHANT = plannedQuery<
+  OrderCounts & { mid: string; hour: number },
+  { begins: string[]; ends: string[]; now: Date }
+>(`
   select h.hour - 1 as hour, c.*
-    from unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)
+    from unnest(:begins::text[], :ends::text[]) with ordinality as h (first, next, hour)
    cross join lateral (
      select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
        from payment_intents i
       where order_id >= h.first and order_id < h.next
-      group by mid) c`
+      group by mid) c`)

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { query } from '../db/query.ts'
 import { isLikeDay, timeReader } from './days.ts'
 
 /**
@@ -87,32 +88,30 @@ export function fieldReaders({ date, statuses }: Layout) {
 
 export type FieldReaders = ReturnType<typeof fieldReaders>
 
-const LAYOUT =
-  'name, columns, date_format as date, statuses, mid, negative_below as "negativeBelow", ignored_lines as "ignoredLines"'
+const LAYOUT = 'name, columns, date_format as date, statuses, mid, negative_below, ignored_lines'
 
 export function createLayouts(db: Queryable) {
   return {
     /** Stores a layout. Returns false if a layout with this name already exists. */
-    async add({ name, columns, date, statuses, mid, negativeBelow, ignoredLines }: Layout): Promise<boolean> {
-      const { rowCount } = await db.query(
-        `insert into file_layouts (name, columns, date_format, statuses, mid, negative_below, ignored_lines)
-         values ($1, $2, $3, $4, $5, $6, $7)
-         on conflict (name) do nothing`,
-        [name, JSON.stringify(columns), date, JSON.stringify(statuses), mid, negativeBelow, ignoredLines],
-      )
-      return rowCount === 1
+    async add({ columns, statuses, ...layout }: Layout): Promise<boolean> {
+      const values = { ...layout, columns: JSON.stringify(columns), statuses: JSON.stringify(statuses) }
+      return (await ADD(db, values)).length === 1
     },
 
-    async list(): Promise<Layout[]> {
-      return (await db.query<Layout>(`select ${LAYOUT} from file_layouts order by name`)).rows
-    },
-
-    async find(name: string): Promise<Layout | undefined> {
-      return (await db.query<Layout>(`select ${LAYOUT} from file_layouts where name = $1`, [name])).rows[0]
-    },
-
-    async remove(name: string): Promise<boolean> {
-      return (await db.query('delete from file_layouts where name = $1', [name])).rowCount === 1
-    },
+    list: () => LIST(db, {}),
+    find: async (name: string) => (await FIND(db, { name }))[0],
+    remove: async (name: string) => (await REMOVE(db, { name })).length === 1,
   }
 }
+
+type StoredLayout = Omit<Layout, 'columns' | 'statuses'> & Record<'columns' | 'statuses', string>
+
+const ADD = query<object, StoredLayout>(`
+  insert into file_layouts (name, columns, date_format, statuses, mid, negative_below, ignored_lines)
+  values (:name, :columns, :date, :statuses, :mid, :negativeBelow, :ignoredLines)
+  on conflict (name) do nothing
+  returning name`)
+
+const LIST = query<Layout, object>(`select ${LAYOUT} from file_layouts order by name`)
+const FIND = query<Layout, { name: string }>(`select ${LAYOUT} from file_layouts where name = :name`)
+const REMOVE = query<object, { name: string }>('delete from file_layouts where name = :name returning name')

@@ -1,4 +1,5 @@
 import type { Queryable } from './pool.ts'
+import { query } from './query.ts'
 
 /**
  * Whether Citus may distribute the database over several servers. On distributed tables, a few statements need another
@@ -19,13 +20,13 @@ export async function isWorker(db: Queryable): Promise<boolean> {
 /** Tables that exist on the coordinator alone; none on a single server. */
 export async function undistributedTables(db: Queryable): Promise<string[]> {
   if (!(await isDistributed(db))) return []
-  const { rows } = await db.query<{ name: string }>(
-    `select relname as name
-       from pg_class
-      where relnamespace = 'public'::regnamespace and relkind = 'r'
-        and exists (select from pg_dist_node where groupid > 0)
-        and oid not in (select logicalrelid from pg_dist_partition)
-      order by name`,
-  )
-  return rows.map(({ name }) => name)
+  return (await UNDISTRIBUTED(db, {})).map(({ name }) => name)
 }
+
+const UNDISTRIBUTED = query<{ name: string }, object>(`
+  select relname as name
+    from pg_class
+   where relnamespace = 'public'::regnamespace and relkind = 'r'
+     and exists (select from pg_dist_node where groupid > 0)
+     and oid not in (select logicalrelid from pg_dist_partition)
+   order by name`)

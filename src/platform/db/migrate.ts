@@ -7,6 +7,7 @@ import pg from 'pg'
 import { NUMBER_TYPES } from './number-types.ts'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import type { Queryable } from './pool.ts'
+import { plannedQuery } from './query.ts'
 import { runFile } from './statements.ts'
 
 // The folder `migrations` is three levels above this file. In the bundle, dist, the folder is one level above.
@@ -44,19 +45,10 @@ const OLDEST_SERVER = 15
 
 let namesInFolder: Promise<string[]> | undefined
 
-/** Error for a database that was migrated by versions whose migrations the baseline has replaced. */
-export class OldDatabaseError extends Error {
-  constructor() {
-    super(
-      'This database was created before the first release. It was not changed. Run the version tagged before-baseline to read it, or use another database.',
-    )
-  }
-}
-
 /**
  * Brings the schema up to date and returns the names of the migrations applied by this run, in order. Throws an Error
- * with both versions if the server is older than OLDEST_SERVER. Throws OldDatabaseError for a database that the
- * baseline does not support. Concurrent runs wait for one another, and each migration is applied once.
+ * with both versions if the server is older than OLDEST_SERVER. Concurrent runs wait for one another, and each migration
+ * is applied once.
  *
  * While a statement waits for a table lock, every later query on that table waits behind this statement. The statement
  * therefore waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold
@@ -80,7 +72,7 @@ export async function migrate(
       } catch (error) {
         if (!hasState(error, LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED)) throw error
         await client.query('rollback')
-        const holder = describe(await findHolders(client, LONG_HOLDERS, LOCK_TIMEOUT_MS)) ?? 'another transaction'
+        const holder = describe(await FIND_LONG_HOLDERS(client, { ms: LOCK_TIMEOUT_MS })) ?? 'another transaction'
         onWait(`waiting for a table that ${holder} has locked; next attempt in ${LOCK_PAUSE_MS / 1_000} s`)
         await sleep(LOCK_PAUSE_MS)
       }
@@ -111,7 +103,7 @@ async function beginAlone(client: pg.Client, onWait: (message: string) => void):
     } catch (error) {
       if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
       await client.query('rollback')
-      const holders = await findHolders(client, RUN_HOLDERS, LOCK_ID)
+      const holders = await FIND_RUN(client, { lock: LOCK_ID })
       const end = holders.map(({ pid }) => `select pg_terminate_backend(${pid})`).join('; ')
       if (holders.length === 0) continue
       onWait(
@@ -138,35 +130,31 @@ async function applyNext(client: pg.Client, folder: string, names: readonly stri
 
 type Holder = { pid: number; name: string | null }
 
-async function findHolders(client: pg.Client, query: string, value: number): Promise<Holder[]> {
-  return (await client.query<Holder>(query, [value])).rows
-}
-
-/** SQL for the session that holds the advisory lock `$1`. pg_locks shows the lock's number in two halves. */
-const RUN_HOLDERS = `
+/** Finds the session that holds the advisory lock. pg_locks shows the lock's number in two halves. */
+const FIND_RUN = plannedQuery<Holder, { lock: number }>(`
   select pid, application_name as name
     from pg_locks
     left join pg_stat_activity using (pid)
    where locktype = 'advisory' and granted and objsubid = 1
-     and classid = ($1::bigint >> 32)::oid and objid = ($1::bigint & 4294967295)::oid
-     and database = (select oid from pg_database where datname = current_database())`
+     and classid = (:lock::bigint >> 32)::oid and objid = (:lock::bigint & 4294967295)::oid
+     and database = (select oid from pg_database where datname = current_database())`)
 
 /**
- * SQL for the sessions that wait for no lock and have used tables for at least `$1` ms, oldest first. PostgreSQL may
- * hide the age of another role's session.
+ * Finds the sessions that wait for no lock and have used tables for at least `ms`, oldest first. PostgreSQL may hide the
+ * age of another role's session.
  */
-const LONG_HOLDERS = `
+const FIND_LONG_HOLDERS = plannedQuery<Holder, { ms: number }>(`
   select pid, application_name as name
     from pg_stat_activity
    where pid <> pg_backend_pid() and wait_event_type is distinct from 'Lock'
-     and coalesce(xact_start <= clock_timestamp() - $1 * interval '1 ms', true)
+     and coalesce(xact_start <= clock_timestamp() - :ms * interval '1 ms', true)
      and pid in (select l.pid
                    from pg_locks l
                    join pg_class c on c.oid = l.relation
                   where l.granted and c.relnamespace = 'public'::regnamespace
                     and l.database = (select oid from pg_database where datname = current_database()))
    order by xact_start nulls last
-   limit 3`
+   limit 3`)
 
 function describe(holders: readonly Holder[]): string | undefined {
   if (holders.length === 0) return undefined
@@ -203,22 +191,16 @@ async function rejectOldServer(client: pg.Client): Promise<void> {
   throw new Error(`this database is PostgreSQL ${text}, but the service needs ${OLDEST_SERVER} or newer`)
 }
 
-/** Names of the migrations that this code expects and the database lacks, in order. Throws OldDatabaseError. */
+/** Names of the migrations that this code expects and the database lacks, in order. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   namesInFolder ??= readNames(FOLDER)
   const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
   return findPending(expected, applied)
 }
 
-/**
- * Ignores unknown names after the last expected name, because a newer version has applied these migrations, and this
- * version still works with them.
- */
-function findPending(expected: readonly string[], applied: ReadonlySet<string>): string[] {
-  const last = expected.at(-1) ?? ''
-  if ([...applied].some((name) => name < last && !expected.includes(name))) throw new OldDatabaseError()
-  return expected.filter((name) => !applied.has(name))
-}
+/** Ignores unknown names, because a newer version has applied these migrations, and this version still works with them. */
+const findPending = (expected: readonly string[], applied: ReadonlySet<string>) =>
+  expected.filter((name) => !applied.has(name))
 
 export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
   try {

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { COLOURS, SAMPLE_COLOURS } from '../platform/colours.ts'
 import type { Chapter } from './render-chapter.ts'
 
 /** Reads the Markdown source of a chapter such as `merchant/refunds`. */
@@ -24,4 +26,21 @@ export async function readTitles(chapters: readonly string[]): Promise<Record<st
     return [chapter, first.replace(/^# /, '').replaceAll('`', '')] as const
   })
   return Object.fromEntries(await Promise.all(titles))
+}
+
+/** Library files by name. A build bundles minisearch. */
+const LIBRARIES: Record<string, string> = {
+  'openapi-explorer.min.js': 'openapi-explorer/dist/browser/openapi-explorer.min.js',
+  'minisearch.js': 'minisearch',
+}
+
+/** The scripts and style sheets of the documentation. */
+export const ASSETS = ['guide.css', 'guide.js', 'search.js', 'reference.js', ...Object.keys(LIBRARIES)]
+
+/** Reads a script or style sheet in src/docs/ui, or the script of a library. */
+export async function readAsset(name: string): Promise<string> {
+  const ours = new URL(`./ui/${name}`, import.meta.url)
+  const file = existsSync(ours) ? ours : fileURLToPath(import.meta.resolve(LIBRARIES[name] as string))
+  const text = await readFile(file, 'utf8')
+  return name === 'guide.css' ? COLOURS + SAMPLE_COLOURS + text : text
 }
