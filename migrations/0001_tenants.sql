@@ -1,4 +1,4 @@
--- The baseline, files 0001 to 0008, has one file for each area. Later migrations change its tables in files of their own.
+-- The baseline, files 0001 to 0009, has one file for each area. Later migrations change its tables in files of their own.
 --
 -- Every constraint has a name, because the code and the operator refer to it by name. Primary keys and unique constraints of tables
 -- that grow begin with mid, so that Citus can distribute them by mid. Every amount is a whole number of paise in a bigint column
@@ -20,6 +20,15 @@ begin
 end
 $$;
 
+-- The day in India of a moment, and the acquirer of an acquirer account such as `setu:acme`. Without settings of their own, so that
+-- PostgreSQL inlines them: a plan is that of the expression.
+create function ist_day(moment timestamptz) returns date language sql immutable parallel safe as $$
+  select (moment at time zone interval '330 minutes')::date
+$$;
+create function acquirer_of(account text) returns text language sql immutable parallel safe as $$
+  select split_part(account, ':', 1)
+$$;
+
 create table merchants (
   mid text not null constraint merchants_pkey primary key constraint merchants_mid_check check (mid ~ '^[A-Za-z0-9_-]{1,64}$'),
   -- The UPI parameter pn carries at most 99 characters.
@@ -33,6 +42,9 @@ create table merchants (
   input text not null default 'strict' constraint merchants_input_check check (input in ('strict', 'shop')),
   -- Null for the service's own setting.
   expiry_minutes integer constraint merchants_expiry_minutes_check check (expiry_minutes between 1 and 1440),
+  -- The largest expiry_minutes that the merchant may request. The acquirer may allow less, which the code checks.
+  max_expiry_minutes integer not null default 1440 constraint merchants_max_expiry_minutes_check
+    check (max_expiry_minutes between 5 and 43200),
   -- The largest amount of an order, in whole rupees.
   max_amount_paise bigint not null default 10000000,
   -- An acquirer such as `setu`, with an acquirer account such as `setu:acme`. The code decides which acquirers there are.
@@ -42,12 +54,28 @@ create table merchants (
   -- The acquirer that creates the link if `acquirer` certainly created none.
   fallback_acquirer text,
   fallback_acquirer_merchant_id text,
+  -- The brand on the merchant's pay pages.
+  brand_colour text constraint merchants_brand_colour_check check (brand_colour ~ '^#[0-9a-f]{6}$'),
+  brand_website text constraint merchants_brand_website_check
+    check (brand_website ~ '^https://[^\s"<>]+$' and char_length(brand_website) <= 255),
+  -- An e-mail address or a telephone number.
+  brand_support text constraint merchants_brand_support_check
+    check (brand_support ~ '^[^\s@]+@[^\s@]+$|^\+?[0-9](?:[ -]?[0-9]){2,14}$' and char_length(brand_support) <= 254),
+  -- SHA-256 of the logo in merchant_logos, so that a pay page needs no other table to link it.
+  brand_logo text constraint merchants_brand_logo_check check (brand_logo ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null,
   disabled_at timestamptz,
   constraint merchants_max_amount_check check (max_amount_paise between 100 and 50000000 and max_amount_paise % 100 = 0),
   constraint merchants_acquirer_check check (acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$'),
   constraint merchants_fallback_acquirer_check check (fallback_acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$'),
   constraint merchants_fallback_acquirer_merchant_id_check check (fallback_acquirer_merchant_id ~ '^[A-Za-z0-9_.-]{1,64}$')
+);
+
+-- Separate from merchants, which many statements read, and which Citus copies to every node.
+create table merchant_logos (
+  mid text not null constraint merchant_logos_pkey primary key constraint merchant_logos_mid_fkey references merchants (mid),
+  sha256 text not null constraint merchant_logos_sha256_check check (sha256 ~ '^[0-9a-f]{64}$'),
+  png bytea not null constraint merchant_logos_png_check check (octet_length(png) between 1 and 32768)
 );
 
 -- Acquirer accounts besides those of the environment. merchants.acquirer and the acquirer of orders, payments and refunds contain
@@ -83,10 +111,15 @@ create table access_keys (
   mid text constraint access_keys_mid_fkey references merchants (mid),
   pid text constraint access_keys_pid_fkey references partners (pid),
   label text,
-  rights text[] not null default '{create,status,cancel,list}',
+  -- A partner's key can only list.
+  rights text[] not null,
+  -- The last day on which the key is valid, in India.
+  expires_on date,
   created_at timestamptz not null,
   revoked_at timestamptz,
-  constraint access_keys_one_owner_check check (num_nonnulls(mid, pid) = 1)
+  constraint access_keys_one_owner_check check (num_nonnulls(mid, pid) = 1),
+  constraint access_keys_rights_check check (
+    rights <@ '{create,status,cancel,list,refund}' and cardinality(rights) > 0 and (pid is null or rights = '{list}'))
 );
 
 -- The day in India on which a key was last used. The service writes it at most once a day for each key. No foreign key: on Citus a

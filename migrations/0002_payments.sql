@@ -37,6 +37,13 @@ create table payment_intents (
 
 -- The QR code, the pay page and the bank send our order_id without the merchant.
 create index payment_intents_order_id_idx on payment_intents (order_id);
+-- Lists a merchant's orders of a period. The primary key has the same order, because an order_id begins with its time, but with few
+-- merchants PostgreSQL prefers payment_intents_order_id_idx, and so reads the orders of all merchants.
+create index payment_intents_mid_created_at_idx on payment_intents (mid, created_at);
+-- Orders that can be paid for longer than a day. Look-ups of open orders by their creation end after a day, and find these orders
+-- by this index, in the order of their creation, because an order_id begins with its time. No payment changes its columns and its
+-- condition, so that it costs other orders nothing.
+create index payment_intents_long_idx on payment_intents (mid, order_id, expires_at) where expires_at - created_at > interval '1 day';
 -- Partial, because most orders have no idempotency key.
 create unique index payment_intents_idempotency_key_key on payment_intents (mid, idempotency_key) where idempotency_key is not null;
 create trigger payment_intents_created_by_service before insert on payment_intents for each row
@@ -170,8 +177,6 @@ create index payments_bank_reference_at_idx on payments (bank_reference_at) wher
 create index payments_paid_idx on payments (mid, (coalesce(paid_at, received_at)), utr);
 -- The order's own payment is found by payment_intents.utr.
 create index payments_second_idx on payments (mid, order_id) where kind = 'second';
--- Contains only payments of daily transaction reports, which are few: reconciliation counts them.
-create index payments_day_file_idx on payments (mid, received_at) where source = 'day file';
 -- Finds payments received after a moment. Without autosummarize each query would also read all payments since the last vacuum.
 create index payments_received_at_idx on payments using brin (received_at) with (autosummarize = on);
 create index payments_learned_at_idx on payments (learned_at) where learned_at is not null;

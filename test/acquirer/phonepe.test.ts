@@ -588,7 +588,9 @@ describe('a refund at PhonePe', () => {
     bank.refunds.all.splice(0)
     for (let i = 0; i < 4; i++) await lookAfter(6 * 3_600)
     expect(await exceptionsOf(ourRefundId)).toEqual([resolved])
-    expect(await retryRefund(service.db, { mid, ourRefundId, person: 'asha', now: service.clock.now() })).toHaveLength(0)
+    expect(await retryRefund(service.db, { mid, ourRefundId, person: 'asha', now: service.clock.now() })).toHaveLength(
+      0,
+    )
     expect(bank.countOf('refund')).toBe(sent)
   })
 

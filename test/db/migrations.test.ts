@@ -65,13 +65,13 @@ test('ops migrate sends migrations and grants one statement at a time, because a
 })
 
 test('an upgrade holds no other lock while it builds an index, because building an index takes minutes on a large table', () => {
-  const upgrades = ALL.filter((name) => name > '0009').map((name) => {
+  const mixesIndexes = (name: string) => {
     const statements = splitStatements(readFileSync(join(FOLDER, `${name}.sql`), 'utf8'))
-    return { name, statements: statements.map((sql) => sql.replace(/^--.*\n/gm, '').trim()) }
-  })
-  const withIndex = upgrades.filter(({ statements }) => statements.some((sql) => /^create (unique )?index/.test(sql)))
-  expect(withIndex.length).toBeGreaterThan(0)
-  expect(withIndex.filter(({ statements }) => statements.length > 1).map(({ name }) => name)).toEqual([])
+    const isIndex = (sql: string) => /^create (unique )?index/.test(sql.replace(/^--.*\n/gm, '').trim())
+    return statements.length > 1 && statements.some(isIndex)
+  }
+  expect(mixesIndexes('0002_payments')).toBe(true)
+  expect(ALL.filter((name) => name > '0009_operator_keys' && mixesIndexes(name))).toEqual([])
 })
 
 test.each([

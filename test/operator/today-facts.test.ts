@@ -24,7 +24,7 @@ const QUIET = {
   webhooks: { behind: 0, longest: [] },
   returnCalls: { givenUp: 0, newest: [] },
   settlementImport: null,
-  migration: '0015_operator_keys',
+  migration: '0009_operator_keys',
   databaseBytes: 12_300_000_000,
   balance: balanceOf({}),
   arrivals: [],

@@ -3,7 +3,14 @@ import * as z from 'zod'
 import { findClosedMonth } from '../../books/closing/closed-months.ts'
 import { groupBy } from '../../books/ledger/match-deductions.ts'
 import { isMerchantError, type MerchantError } from '../../books/reading/snapshot.ts'
-import { isLedger, type JournalLine, LEDGERS, listLedgerNames, RECEIPTS, setLedgerName } from '../../books/reports/journal.ts'
+import {
+  isLedger,
+  type JournalLine,
+  LEDGERS,
+  listLedgerNames,
+  RECEIPTS,
+  setLedgerName,
+} from '../../books/reports/journal.ts'
 import { errorText, matching } from '../../platform/fields.ts'
 import { toDecimalText } from '../../platform/money.ts'
 import { type Context, change, read } from './command.ts'

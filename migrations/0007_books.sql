@@ -1,5 +1,114 @@
+-- Days on which banks are closed besides Sundays and second and fourth Saturdays. The history shows who changed the bank days of a
+-- closed month. Append-only.
+create table bank_holiday_changes (
+  day date not null,
+  change smallint not null, -- 1, 2, … within the day, so that of two concurrent changes one is rejected.
+  -- Null if the change removes the holiday.
+  name text constraint bank_holiday_changes_name_check check (char_length(name) between 1 and 255),
+  changed_by text not null,
+  changed_at timestamptz not null,
+  constraint bank_holiday_changes_pkey primary key (day, change)
+);
+create trigger bank_holiday_changes_append_only before update or delete or truncate on bank_holiday_changes
+  for each statement execute function refuse_to_rewrite();
+
+create view bank_holidays (day, name) as
+select day, name
+  from (select distinct on (day) day, name from bank_holiday_changes order by day, change desc) newest
+ where name is not null;
+
+-- What an acquirer may deduct from a merchant's payments by contract. The first four columns name a rate. A payment is judged by
+-- the newest row of its day or before, so that a later contract changes no earlier month.
+create table contract_rates (
+  mid text not null,
+  acquirer text not null, -- Such as `setu`, or `setu:acme` for the payments of one acquirer account.
+  instrument text not null, -- Empty for payments by any instrument.
+  above_paise bigint not null, -- For payments above this amount.
+  since date not null, -- The first day in India.
+  -- Percent of the payment, an amount for each payment, and tax in percent of both; null if the rate ends on this day.
+  percent numeric(4, 2),
+  flat_paise bigint,
+  tax_percent numeric(4, 2),
+  constraint contract_rates_pkey primary key (mid, acquirer, instrument, above_paise, since),
+  constraint contract_rates_instrument_check check (instrument in ('', 'bank account', 'credit card', 'wallet', 'credit line')),
+  constraint contract_rates_fee_check check (
+    num_nonnulls(percent, flat_paise, tax_percent) in (0, 3) and above_paise >= 0 and percent >= 0 and flat_paise >= 0 and tax_percent >= 0)
+);
+
+-- Entries by which an operator resolves a difference. A difference that changes afterwards may have several. Append-only.
+create table difference_resolutions (
+  mid text not null,
+  difference_id text not null, -- 16 hex digits, computed from mid, day, kind, utr and settlement_utr.
+  -- 1, 2, … within the difference, so that of two concurrent entries one is rejected.
+  entry smallint not null,
+  day date not null,
+  kind text not null,
+  order_id text,
+  utr text,
+  settlement_utr text,
+  -- What the entry adds to the bank's debt to the merchant; negative if it reduces the debt.
+  amount_paise bigint not null,
+  account text not null, -- The acquirer account of the debt; `unknown` if neither payment nor file names it.
+  written_off_as text,
+  reason text not null,
+  resolved_by text not null,
+  resolved_at timestamptz not null,
+  constraint difference_resolutions_pkey primary key (mid, difference_id, entry),
+  constraint difference_resolutions_written_off_as_check
+    check (written_off_as in ('chargeback', 'charge', 'write-off', 'bank-error'))
+);
+create index difference_resolutions_mid_day_idx on difference_resolutions (mid, day);
+create trigger difference_resolutions_append_only before update or delete or truncate on difference_resolutions
+  for each statement execute function refuse_to_rewrite();
+
+-- The report of each closed month. Append-only.
+create table closed_months (
+  month text not null constraint closed_months_pkey primary key, -- `YYYY-MM`
+  closed_at timestamptz not null,
+  closed_by text not null,
+  sha256 text not null, -- Of the text of `figures`, in hex.
+  -- Totals by merchant, as `ops reconcile --json` prints them; those of all merchants are under `*`.
+  figures json not null
+);
+create trigger closed_months_append_only before update or delete or truncate on closed_months
+  for each statement execute function refuse_to_rewrite();
+
+-- The items of the balance that a closed month carries forward. Append-only.
+create table closed_items (
+  mid text not null,
+  month text not null, -- `YYYY-MM`
+  -- The id of an open difference; empty for the remainder, whose settlement was not yet expected or was resolved after the month.
+  item text not null,
+  day date not null, -- The day of the difference; the month's last day for the remainder.
+  balance_paise bigint not null,
+  constraint closed_items_pkey primary key (mid, month, item)
+);
+create trigger closed_items_append_only before update or delete or truncate on closed_items
+  for each statement execute function refuse_to_rewrite();
+
+-- The balance that a closed month carries forward by acquirer account. The accounts of a merchant add up to its figure
+-- carriedForward. Append-only.
+create table closed_balances (
+  mid text not null,
+  month text not null, -- `YYYY-MM`
+  account text not null, -- `unknown` for rows whose account was not known.
+  balance_paise bigint not null,
+  -- What the movements add up to beside the balance, because a resolved exception explains it.
+  explained_paise bigint not null,
+  constraint closed_balances_pkey primary key (mid, month, account)
+);
+create trigger closed_balances_append_only before update or delete or truncate on closed_balances
+  for each statement execute function refuse_to_rewrite();
+
+-- The names that a merchant's ledgers have in Tally.
+create table ledger_names (
+  mid text not null,
+  ledger text not null, -- As in the journal, such as `UPI receipts`.
+  name text not null constraint ledger_names_name_check check (char_length(name) between 1 and 99),
+  constraint ledger_names_pkey primary key (mid, ledger)
+);
+
 -- The books read these views. Only here stands which acquirer an account belongs to, and on which day a line is included.
-drop view ledger;
 
 -- Every version of every settlement line: a row of a bank's or acquirer's file. A version was valid from recorded_at until before
 -- replaced_at; one that an import's undo replaced is `undone`. `item` is the UTR of the payment that the line settles; `acquirer` is
@@ -121,29 +230,3 @@ select e.mid, e.exception_id, e.kind, nullif(e.order_id, '') as order_id, upper(
  where e.kind = 'failure after success'
     or (e.utr <> '' and e.status in ('SUCCESS', '') and e.kind in ('unknown order', 'amount differs', 'UTR of another order',
         'double payment'));
-
--- No report counts the payments that a day file brought any more.
-drop index payments_day_file_idx;
-
--- What closed months carry forward contains duplicate payments and their refunds from now on. In steps, because Citus joins no
--- distributed tables by a condition on times.
-with closed as materialized (
-  select month, closed_at, (month || '-01')::timestamp as first_day
-    from closed_months
-   where month in (select month from closed_items)
-), duplicate as materialized (
-  select mid, coalesce(paid_at, received_at) as at, received_at as recorded_at, amount_paise
-    from payments
-   where kind = 'second'
-   union all
-  select r.mid, r.ended_at, r.ended_at, -r.amount_paise
-    from refunds r
-    join payments p on p.mid = r.mid and p.utr = r.utr
-   where r.status = 'SUCCESS' and p.kind = 'second'
-)
-insert into closed_items (mid, month, item, day, balance_paise)
-select mid, month, 'duplicates', (first_day + interval '1 month - 1 day')::date, sum(amount_paise)::bigint
-  from duplicate
-  join closed
-    on recorded_at <= closed_at and at < (first_day + interval '1 month') at time zone interval '330 minutes'
- group by mid, month, first_day;
