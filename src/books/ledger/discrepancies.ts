@@ -3,31 +3,18 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
 import { groupBy, sumOf } from './match-deductions.ts'
 
-/**
- * Maps each kind of discrepancy to the name under which the database stores the kind. Stored names never change,
- * because discrepancy ids are hashes of stored names, and resolutions and closed months refer to discrepancies by id.
- */
-export const STORED_KINDS = {
-  'missing settlement': 'not settled',
-  'duplicate settlement': 'settled twice',
-  'fee mismatch': 'fee differs',
-  'amount mismatch': 'amount differs',
-  'unknown payment': 'no known payment',
-  'payout total': 'sums differ',
-  reversal: 'taken back',
-  'refund not deducted': 'refund not deducted',
-  'return not paid out': 'return not paid out',
-  'short payout': 'short payout',
-} as const
-
-export type DiscrepancyKind = keyof typeof STORED_KINDS
-
-/**
- * Returns the kind with the name `stored`. A stored name that no kind has comes from an older version, and is returned
- * unchanged.
- */
-export const kindOfStored = (stored: string): DiscrepancyKind =>
-  (Object.entries(STORED_KINDS).find(([, name]) => name === stored)?.[0] ?? stored) as DiscrepancyKind
+/** Kinds of discrepancies. A name never changes, because an id contains the hash of it. */
+export type DiscrepancyKind =
+  | 'missing settlement'
+  | 'duplicate settlement'
+  | 'fee mismatch'
+  | 'amount mismatch'
+  | 'unknown payment'
+  | 'payout total'
+  | 'reversal'
+  | 'refund not deducted'
+  | 'return not paid out'
+  | 'short payout'
 
 /**
  * A difference between the money that the acquirer received and the money that the acquirer paid out, as of the day on
@@ -70,9 +57,7 @@ export type Discrepancy = {
 export type Finding = Omit<Discrepancy, 'id' | 'owed' | 'entries'>
 
 /** An operator's entry that resolves a discrepancy. `amount` is the change of the bank's debt in paise. */
-export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr'> & {
-  /** The stored name of the kind: one of the values in `STORED_KINDS`. */
-  kind: string
+export type Entry = Pick<Discrepancy, 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> & {
   differenceId: string
   amount: Paise
   reason: string
@@ -83,7 +68,7 @@ export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr
  * followed by ten digits from a hash of the identifying fields.
  */
 export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: Omit<Finding, 'cause'>): string {
-  const about = [mid, day, STORED_KINDS[kind], utr, settlementUtr, ...(account === undefined ? [] : [account])]
+  const about = [mid, day, kind, utr, settlementUtr, ...(account === undefined ? [] : [account])]
   const hash = createHash('sha256').update(JSON.stringify(about)).digest('hex').slice(0, 10)
   return `${day.replaceAll('-', '').slice(2)}${hash}`
 }
@@ -121,9 +106,9 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
     /** Returns the remaining amounts of entries whose discrepancy is no longer among the findings. */
     remaining: (): Discrepancy[] =>
       [...entered].flatMap(([id, own]) => {
-        const { kind: stored, day, orderId, utr, settlementUtr } = own[0] as Entry
+        const { kind, day, orderId, utr, settlementUtr } = own[0] as Entry
         const nothing = { paid: null, settled: null, owed: 0, exceptionId: null, resolution: null, entries: 0 }
-        const about = { id, mid, day, kind: kindOfStored(stored), orderId, utr, settlementUtr }
+        const about = { id, mid, day, kind, orderId, utr, settlementUtr }
         const left = withEntries(own, { ...about, ...nothing, cause: 'the discrepancy no longer exists' })
         return left.resolution === null ? [left] : []
       }),

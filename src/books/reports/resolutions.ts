@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import { type Discrepancy, kindOfStored, STORED_KINDS } from '../ledger/discrepancies.ts'
+import type { Discrepancy } from '../ledger/discrepancies.ts'
 
 /** Accounting terms under which a discrepancy is written off. */
 export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'] as const
@@ -18,11 +18,11 @@ export async function enterResolution(
   discrepancy: Discrepancy,
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
-  const { owed, entries, kind, ...about } = discrepancy
+  const { owed, entries, ...about } = discrepancy
   // The acquirer has paid a short payout in full, so resolving the discrepancy does not change the acquirer's debt.
-  const moved = kind === 'short payout' ? 0 : -owed
+  const moved = about.kind === 'short payout' ? 0 : -owed
   const [{ account } = { account: 'unknown' }] = await ACCOUNT(db, about)
-  const entry = { ...about, account, kind: STORED_KINDS[kind], entry: entries + 1, moved }
+  const entry = { ...about, account, entry: entries + 1, moved }
   return (await insertEntry(db, { ...entry, reason, by, now, as })).length === 1
 }
 
@@ -54,8 +54,8 @@ const ACCOUNT = query<{ account: string }, About>(`
    limit 1`)
 
 type NewEntry = Omit<About, 'account'> &
-  Pick<Discrepancy, 'id' | 'orderId'> &
-  Ending & { kind: string; entry: number; moved: Paise; account: string }
+  Pick<Discrepancy, 'id' | 'kind' | 'orderId'> &
+  Ending & { entry: number; moved: Paise; account: string }
 
 const insertEntry = query<{ entry: number }, NewEntry>(`
   insert into difference_resolutions
@@ -83,10 +83,7 @@ type Resolution = {
 type Criteria = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
 
 /** Returns the entries that were created from `from` until before `until`, oldest first. */
-export const listResolutions = async (db: Queryable, criteria: Criteria): Promise<Resolution[]> =>
-  (await RESOLUTIONS(db, criteria)).map((one) => ({ ...one, kind: kindOfStored(one.kind) }))
-
-const RESOLUTIONS = query<Resolution, Criteria>(`
+export const listResolutions = query<Resolution, Criteria>(`
   select resolved_at, resolved_by, r.mid, day, kind, difference_id, r.order_id, i.merchant_order_id, written_off_as as "as",
          r.amount_paise as amount, reason
     from difference_resolutions r
