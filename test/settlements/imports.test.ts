@@ -278,7 +278,7 @@ describe('ops settlements import', () => {
 
 describe('undoing an import', () => {
   it('settlements undo deletes the rows that the import inserted and restores the rows that the import changed', async () => {
-    // A row stored by an older version, which did not number its imports.
+    // A row that no import stored.
     await db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        values ($1, 'OLD', 1000, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
