@@ -6,7 +6,7 @@ import { checkAtEnd, checkQuietly, noExceptionIsObsolete } from './invariants.ts
 import { createMerchants, type KnownOrder } from './merchants.ts'
 import { createOperators, dayOf } from './operators.ts'
 import { DAY_MS, type Plan } from './plan.ts'
-import { BEGIN, createWorld, startBalancer } from './world.ts'
+import { BEGIN, createWorld, QUIET, startBalancer } from './world.ts'
 
 /** Days without a movement of money after which the world ends: everything is paid out, refunded and judged. */
 const QUIET_DAYS = 6
@@ -57,11 +57,11 @@ export async function simulate(plan: Plan): Promise<Simulated> {
       if (day > 0) {
         world.plan(at(6), 'late reports', () => banks.sendLate())
         world.plan(at(11), 'morning', () => operators.morning())
-        world.plan(at(10), 'exceptions', async () => {
+        world.plan(at(10), QUIET, async () => {
           broken.push(...(await noExceptionIsObsolete(scene)))
         })
         world.plan(at(20), 'evening', () => operators.evening(day > plan.days))
-        world.plan(at(13), 'quiet', async () => {
+        world.plan(at(13), QUIET, async () => {
           banks.noteRefunds()
           const isYoung = (days: number) => (order: KnownOrder) => at(0) - order.plan.at < days * DAY_MS
           await merchants.readRefunds(isYoung(20))

@@ -19,6 +19,8 @@ import type { CrashPlan } from './plan.ts'
 export const BEGIN = new Date('2026-04-01T00:00:00+05:30').getTime()
 /** Errors of a crash, and of an acquirer's spoilt response. */
 const IS_EXPLAINED = /Connection terminated|the instance has crashed|"outcome":/
+/** Name of the events that compare the service with the bank, while nothing else happens. */
+export const QUIET = 'quiet'
 /** Longest chain of jobs at one moment. */
 const MOST_ROUNDS = 50
 
@@ -56,7 +58,7 @@ export async function createWorld(seed: number) {
     write: (line: string) => {
       diary.push(`${new Date(Date.now() + 19_800_000).toISOString().slice(0, 19).replace('T', ' ')} ${line}`)
     },
-    /** Plans an event, in milliseconds after the beginning. Events of one second happen concurrently. */
+    /** Plans an event, in milliseconds after the beginning. Events of one second happen concurrently, and QUIET ones afterwards. */
     plan(at: number, name: string, run: Event['run']) {
       events.push({ at: Math.max(Math.floor(at / 1000) * 1000, world.now()), name, run })
     },
@@ -101,7 +103,8 @@ export async function createWorld(seed: number) {
       vi.setSystemTime(BEGIN + at)
       const together = events.filter((event) => event.at === at)
       events = events.filter((event) => event.at > at)
-      await Promise.all(together.map(({ run }) => run()))
+      await Promise.all(together.filter(({ name }) => name !== QUIET).map(({ run }) => run()))
+      for (const { run } of together.filter(({ name }) => name === QUIET)) await run()
       await replaceCrashed()
     }
   }
