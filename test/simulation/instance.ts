@@ -80,6 +80,8 @@ export async function startInstance(options: {
     const connect = pool.connect.bind(pool)
     pool.connect = ((callback?: (error: Error) => void) => {
       if (!isCrashed) return connect(callback as never)
+      // No response of the instance that expects a connection is received.
+      tell('crashed')
       if (callback) return callback(new Error(CRASHED))
       return Promise.reject(new Error(CRASHED))
     }) as never
