@@ -6,7 +6,7 @@ import { asChecked, expected, type History, history, inWords, statusChecksPendin
 import { createPlayer, type End } from './histories/play.ts'
 
 /** Number of generated histories; the shares checked below refer to them. */
-const HISTORIES = 10_000
+const HISTORIES = runs(10_000, 1_000)
 /** Number of histories that `npm run test:generated` plays, different ones in each run; all 10,000 take 7 minutes. */
 const PLAYED = 1_000
 /**
@@ -78,7 +78,7 @@ it('the service stores the same data for a payment history at Setu, Cashfree and
     expect(known.filter((one) => one[kind]).length, kind).toBeGreaterThan(HISTORIES / 3)
   }
 
-  const played = histories.slice(0, runs(PLAYED, 25))
+  const played = histories.slice(0, runs(PLAYED, 16))
   for (let from = 0; from < played.length; from += OF_BATCH) {
     const batch = played.slice(from, from + OF_BATCH)
     const ends = await play(batch)
