@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { isGenerated, runs } from '../support/generated.ts'
+import { PATIENT_LIMITS } from '../support/service-with-bank.ts'
 import { startCashfree, startPhonepe, startRazorpay, startSetu } from './histories/banks.ts'
 import { asChecked, expected, type History, history, inWords, statusChecksPending } from './histories/history.ts'
 import { createPlayer, type End } from './histories/play.ts'
@@ -14,15 +15,8 @@ const PLAYED = 1_000
  */
 const OF_BATCH = 150
 
-const LIMITS = {
-  outbound: { acquirerMs: 30_000 },
-  acquirers: { requestMs: 30_000 },
-  // The histories themselves run pending jobs, not the scheduler.
-  webhooks: { lookIntervalMs: 3_600_000 },
-}
-
 const starters = [startSetu, startCashfree, startRazorpay, startPhonepe]
-const players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: LIMITS }))))
+const players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: PATIENT_LIMITS }))))
 
 type Ends = { setu: End; cashfree: End; razorpay: End; phonepe: End }
 

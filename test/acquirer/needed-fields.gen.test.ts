@@ -12,6 +12,7 @@ import { reconEvent } from '../support/cashfree-recon.ts'
 import { isGenerated } from '../support/generated.ts'
 import { changeAt, type Json, type Path, pathsIn } from '../support/json-changes.ts'
 import { unique } from '../support/service.ts'
+import { PATIENT_LIMITS } from '../support/service-with-bank.ts'
 import { cashfree } from './conformance/cashfree.ts'
 import { direct } from './conformance/direct.ts'
 import type { AcquirerName, Driver, Stage } from './conformance/driver.ts'
@@ -20,12 +21,6 @@ import { bankOf, create, newOrder, type Order, recorded, statusOf } from './conf
 import { phonepe } from './conformance/phonepe.ts'
 import { razorpay } from './conformance/razorpay.ts'
 import { setu } from './conformance/setu.ts'
-
-const LIMITS_OF_TESTS = {
-  outbound: { acquirerMs: 30_000 },
-  acquirers: { requestMs: 30_000 },
-  webhooks: { lookIntervalMs: 3_600_000 },
-}
 
 /** The rows of the table in README.md. A message needs the fields of one alternative of each of its rows. */
 const TABLE = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')
@@ -332,7 +327,7 @@ it('the table of needed fields names only messages that are tested', () => {
 describe.each(Object.entries(PLAYS))('%s', (acquirer, { start, plays }) => {
   let stage: Stage
   beforeAll(async () => {
-    stage = await start({ limits: LIMITS_OF_TESTS })
+    stage = await start({ limits: PATIENT_LIMITS })
   })
 
   it.each(Object.entries(plays))(
