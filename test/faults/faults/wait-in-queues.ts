@@ -11,6 +11,8 @@ import type { Finding } from '../verdict.ts'
 const RUNS = 20
 /** Pending jobs of two Setu merchants before each run. */
 const QUEUE = 300
+/** Paid orders of both merchants. A payment has at most 100 refunds, and a slow machine processes more between two runs. */
+const PAID = 100
 const SLOW_MS = 1_000
 const LOOK_MS = 1_000
 const CONCURRENCY = 8
@@ -43,12 +45,12 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const newOfSetu = () => newMerchant(db, { acquirer: 'setu', acquirerMerchantId: unique('01') })
   const strangers = [await newOfSetu(), await newOfSetu()]
   const queue = await forEach(
-    Array.from({ length: QUEUE }, (_, number) => strangers[number % 2] as NewMerchant),
+    Array.from({ length: QUEUE + PAID }, (_, number) => strangers[number % 2] as NewMerchant),
     CONCURRENCY,
     async (merchant) => ({ mid: merchant.mid, orderId: await create(merchant) }),
   )
-  // Pays 40 orders: their ₹1 refunds are the queue of refunds, the other orders that of status checks.
-  const paid = queue.splice(0, 40)
+  // The paid orders' ₹1 refunds are the queue of refunds, the other orders that of status checks.
+  const paid = queue.splice(0, PAID)
   for (const { orderId } of paid) await setu.bank.pay(orderId)
   const others = [await newOther(setu, 'setu', setu.merchant), await newOther(cashfree, 'cashfree', cashfree.merchant)]
 
