@@ -36,7 +36,7 @@ beforeAll(async () => {
   service = await startService({
     asServiceRole: true,
     webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow() },
-    limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
+    limits: { webhooks: { lookIntervalMs: 100 }, lookUps: { cachedMs: 20 } },
   })
   const start = async (account: Account) => {
     const bank = await startBank(

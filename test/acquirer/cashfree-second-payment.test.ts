@@ -9,7 +9,7 @@ import { startServiceBeside } from '../support/service-with-bank.ts'
 
 const { service, bank } = await startServiceBeside(CASHFREE, {
   asServiceRole: true,
-  limits: { webhooks: { lookIntervalMs: 20 } },
+  limits: { webhooks: { lookIntervalMs: 100 } },
 })
 const merchant = await newCashfreeMerchant(service)
 

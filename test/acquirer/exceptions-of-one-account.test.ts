@@ -37,7 +37,7 @@ beforeAll(async () => {
     asServiceRole: true,
     webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow() },
     limits: {
-      webhooks: { lookIntervalMs: 20 },
+      webhooks: { lookIntervalMs: 100 },
       lookUps: { cachedMs: 20 },
       reports: { openOfAccount: MOST, openCountedMs: 0 },
     },

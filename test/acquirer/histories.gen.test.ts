@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { isGenerated, runs } from '../support/generated.ts'
+import { PATIENT_LIMITS } from '../support/service-with-bank.ts'
 import { startCashfree, startPhonepe, startRazorpay, startSetu } from './histories/banks.ts'
 import { asChecked, expected, type History, history, inWords, statusChecksPending } from './histories/history.ts'
 import { createPlayer, type End } from './histories/play.ts'
 
 /** Number of generated histories; the shares checked below refer to them. */
-const HISTORIES = 10_000
+const HISTORIES = runs(10_000, 1_000)
 /** Number of histories that `npm run test:generated` plays, different ones in each run; all 10,000 take 7 minutes. */
 const PLAYED = 1_000
 /**
@@ -14,15 +15,8 @@ const PLAYED = 1_000
  */
 const OF_BATCH = 150
 
-const LIMITS = {
-  outbound: { acquirerMs: 30_000 },
-  acquirers: { requestMs: 30_000 },
-  // The histories themselves run pending jobs, not the scheduler.
-  webhooks: { lookIntervalMs: 3_600_000 },
-}
-
 const starters = [startSetu, startCashfree, startRazorpay, startPhonepe]
-const players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: LIMITS }))))
+const players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: PATIENT_LIMITS }))))
 
 type Ends = { setu: End; cashfree: End; razorpay: End; phonepe: End }
 
@@ -78,7 +72,7 @@ it('the service stores the same data for a payment history at Setu, Cashfree and
     expect(known.filter((one) => one[kind]).length, kind).toBeGreaterThan(HISTORIES / 3)
   }
 
-  const played = histories.slice(0, runs(PLAYED, 25))
+  const played = histories.slice(0, runs(PLAYED, 16))
   for (let from = 0; from < played.length; from += OF_BATCH) {
     const batch = played.slice(from, from + OF_BATCH)
     const ends = await play(batch)

@@ -14,7 +14,7 @@ const receiver = await startReceiver()
 const { service, bank } = await startServiceBeside(PHONEPE, {
   asServiceRole: true,
   webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
-  limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
+  limits: { webhooks: { lookIntervalMs: 100 }, lookUps: { cachedMs: 20 } },
 })
 afterAll(() => receiver.close())
 

@@ -20,22 +20,12 @@ import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '.
 import { runAllPendingJobs } from '../support/pending-jobs.ts'
 import type { FakePhonepe } from '../support/phonepe-bank.ts'
 import { CREATE, intentFields, ORDER, post, STATUS, type TestService, unique } from '../support/service.ts'
-import { startServiceBeside } from '../support/service-with-bank.ts'
+import { PATIENT_LIMITS, startServiceBeside } from '../support/service-with-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
 import { startInstance } from './conformance/instance.ts'
 import { gate } from './conformance/orders.ts'
-
-/**
- * Long time limits, so that a busy machine does not turn a correct response into a 503. The tests run pending jobs
- * themselves.
- */
-const LIMITS_OF_TESTS = {
-  outbound: { acquirerMs: 30_000 },
-  acquirers: { requestMs: 30_000 },
-  webhooks: { lookIntervalMs: 3_600_000 },
-}
 
 const SEQUENCE = `select i.event_sequence as sequence
   from payment_intents i join refunds r on r.mid = i.mid and r.order_id = i.order_id where r.our_refund_id = $1`
@@ -47,7 +37,7 @@ let client: AcquirerClient
 let look: () => Promise<void>
 let runStatusChecks: () => Promise<void>
 beforeAll(async () => {
-  ;({ service, bank } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS }))
+  ;({ service, bank } = await startServiceBeside(PHONEPE, { limits: PATIENT_LIMITS }))
   merchant = await newPhonepeMerchant(service)
   const { clock, db } = service
   const instance = startInstance({ service, settings: PHONEPE.settings(bank), name: 'phonepe' })
@@ -259,7 +249,7 @@ describe('a failed call to PhonePe', () => {
 
 describe('the login to PhonePe', () => {
   it('shares one PhonePe token among all calls, and uses the token until a renewal after half of its lifetime succeeds', async () => {
-    const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS })
+    const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: PATIENT_LIMITS })
     const of = await newPhonepeMerchant(fresh)
     const createAt = async () => (await post(fresh.app, CREATE, intentFields(of.mid), of.key)).status
     await Promise.all(Array.from({ length: 20 }, createAt))

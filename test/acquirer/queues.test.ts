@@ -31,7 +31,7 @@ beforeAll(async () => {
     acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) },
     // Long time limits, so that a bank hangs for the whole test.
     limits: {
-      webhooks: { lookIntervalMs: 20, stopMs: 0 },
+      webhooks: { lookIntervalMs: 100, stopMs: 0 },
       outbound: { acquirerMs: 120_000 },
       acquirers: { requestMs: 120_000 },
       lookUps: { cachedMs: 1 },

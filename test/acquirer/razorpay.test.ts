@@ -290,7 +290,7 @@ describe('a notification of Razorpay', () => {
   })
 })
 
-it('the service sends and reads 10,000 amounts of Razorpay exactly', async () => {
+it('the service sends and reads 1,000 amounts of Razorpay exactly', async () => {
   const random = seeded(20)
   const { read } = razorpay.notifications({ razorpay: settings }) as NonNullable<
     ReturnType<typeof razorpay.notifications>
@@ -304,7 +304,7 @@ it('the service sends and reads 10,000 amounts of Razorpay exactly', async () =>
     const refund = { id: 'rfnd_1', status: 'processed', amount }
     return { status: 200, body: bodies[path as keyof typeof bodies] ?? refund, requestId: undefined }
   })
-  for (let i = 0; i < 10_000; i++) {
+  for (let i = 0; i < 1_000; i++) {
     const amount = 100 + Math.floor(random() * 50_000_000)
     await client.createLink(asIntent(intentOf(amount)), MERCHANT)
     const entity = { id: 'pay_1', amount, notes: { receipt: ORDER_ID } }

@@ -7,7 +7,7 @@ import { createIntents, type Intents } from '../../src/gateway/payments/intents.
 import type { Merchant } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { RIGHTS } from '../../src/platform/rights.ts'
-import { testPool } from '../support/database.ts'
+import { testPool } from '../support/database-url.ts'
 import { intercept } from '../support/late-changes.ts'
 import { intentFields, newMerchant, startService, type TestService, unique } from '../support/service.ts'
 

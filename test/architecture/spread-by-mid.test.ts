@@ -146,7 +146,7 @@ async function driveWebhooks() {
   const { app, db, clock } = await startService({
     asServiceRole: true,
     webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow() },
-    limits: { webhooks: { lookIntervalMs: 20 } },
+    limits: { webhooks: { lookIntervalMs: 100 } },
   })
   const { mid, key } = await newMerchant(db)
   await newWebhook(db, { mid, url: 'https://127.0.0.1/' }, clock.now())

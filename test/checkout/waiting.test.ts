@@ -14,7 +14,7 @@ let setu: FakeSetu
 let merchant: NewMerchant
 let url: string
 beforeAll(async () => {
-  const limits = { webhooks: { lookIntervalMs: 20 }, pages: { lookUpIntervalMs: 20 } }
+  const limits = { webhooks: { lookIntervalMs: 100 }, pages: { lookUpIntervalMs: 20 } }
   ;({ service, bank: setu } = await startServiceWithBank({ asServiceRole: true, limits }))
   merchant = await newSetuMerchant(service)
   url = String(setu.notifyUrl?.replace(/\/acquirer\/.*/, ''))

@@ -21,7 +21,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   const encryptionKeys = [createSecretKey(WEBHOOK_SEALING_KEY, 'base64')]
   const webhooks = { encryptionKeys, allowedNetworks: allow('127.0.0.1/32') }
-  service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20 } } })
+  service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 100 } } })
 })
 afterAll(() => receiver.close())
 beforeEach(async () => {

@@ -66,7 +66,7 @@ it.each(Object.entries(GENERATORS))(
       fc.asyncProperty(history, async ({ choices, ...one }) => {
         seen.push(...(await play({ ...world, pick: pickBy(choices) }, command, create, one)))
       }),
-      { numRuns: runs(share, 4) },
+      { numRuns: runs(share, 2) },
     )
     expect(seen, 'the change is made').toContain(303)
     if (isGenerated()) expect(seen, 'what others do prevents the change').toContainEqual(expect.not.toBeOneOf([303]))

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { waitForReplica } from '../../src/platform/db/replica.ts'
-import { testPool } from '../support/database.ts'
+import { testPool } from '../support/database-url.ts'
 import { runOps } from '../support/ops.ts'
 import {
   createReplicatedDatabase,

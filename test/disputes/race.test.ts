@@ -12,7 +12,7 @@ import { forEach } from '../support/requests.ts'
 import { newKey, post, REFUND, startService } from '../support/service.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
-const ORDERS = 300
+const ORDERS = 120
 const LIMITS_OF_TESTS = { webhooks: { lookIntervalMs: 3_600_000 } }
 
 const one = await startService({ asServiceRole: true, limits: LIMITS_OF_TESTS })

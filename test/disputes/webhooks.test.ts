@@ -13,7 +13,7 @@ beforeAll(async () => {
   service = await startService({
     asServiceRole: true,
     webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: allow('127.0.0.1/32') },
-    limits: { webhooks: { lookIntervalMs: 20 } },
+    limits: { webhooks: { lookIntervalMs: 100 } },
   })
 })
 afterAll(() => receiver.close())

@@ -351,7 +351,7 @@ it('the service accepts each UTR once and treats a success as final, whatever co
       }
       expect(await stored(merchant, orderIds), 'a repeat changes nothing').toEqual(found)
     }),
-    { numRuns: runs(1_000, 30) },
+    { numRuns: runs(1_000, 15) },
   )
   expect(service.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
 })

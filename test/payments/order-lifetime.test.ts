@@ -170,7 +170,7 @@ describe('an order with expiry_minutes of 3 days that is paid on day 2', () => {
   })
 
   it('succeeds through PhonePe, whose order and status checks have the same expiry', async () => {
-    const { service, bank } = await startServiceBeside(PHONEPE, { limits: { webhooks: { lookIntervalMs: 20 } } })
+    const { service, bank } = await startServiceBeside(PHONEPE, { limits: { webhooks: { lookIntervalMs: 100 } } })
     const merchant = await newPhonepeMerchant(service, LONGEST)
     const { orderId } = (await create(service, merchant, THREE_DAYS)).body.data
     const expiry = service.clock.now().getTime() + 3 * DAY_SECONDS * 1_000

@@ -103,7 +103,7 @@ it('fetchOrderList with a status returns the bytes of the list without it, filte
       const checked = await Promise.all(orderIds.toSorted().map((id) => checkedFields(service, merchant, id)))
       expect(body.data.map(listedFields)).toEqual(checked)
     }),
-    { numRuns: runs(300, 6) },
+    { numRuns: runs(300, 4) },
   )
   expect(found.size).toBe(STATUSES.length)
 })

@@ -160,7 +160,7 @@ describe('a UTR that pays orders of two merchants', () => {
   })
 
   it('a running service stores and counts the exception for a UTR of two merchants within about a minute', async () => {
-    const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 20 } } })
+    const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 100 } } })
     const utr = newUtr()
     for (let i = 0; i < 2; i++) {
       const orderId = await createOrder(running, await newMerchant(running.db))

@@ -59,7 +59,7 @@ beforeAll(async () => {
   ;({ db } = await createTestDatabase())
   const seed = isGenerated() ? Date.now() % 100_000 : 3
   if (isGenerated()) console.log(`injected discrepancies of seed ${seed}`)
-  const perDay = isGenerated() ? 12 : 5
+  const perDay = isGenerated() ? 12 : 4
   planted = plantInTurns(['named', 'own', 'sums', 'mixed', 'sums', 'mixed'], { days: DAYS, perDay, seed })
   resolved = plantInTurns(['named', 'sums'], { days: DAYS, perDay, seed: seed + 1, first: 6 })
   const stories = [...planted, ...resolved].map(({ story }) => story)

@@ -274,6 +274,9 @@ const ORDERS: Record<string, Play> = {
   'are stored after the close': async ({ start }) => [await close(), ...(await Promise.all(start()))],
 }
 
+/** In this order each change is alone, because the close must wait for it, not for another one. */
+const ALONE = 'begin before the close and are stored after it begins'
+
 /** Checks that a later report reads the same from the closed month as from the first day. */
 async function expectSameFromClose(mids: readonly string[]): Promise<void> {
   await readSnapshot(db, at('2026-11-20'), async (snapshot) => {
@@ -295,16 +298,19 @@ describe('a month closed beside changes', () => {
     'carries forward a change by ops %s that begins before the close and is stored after it begins',
     async (name) => {
       const changes = await prepare([name])
-      expectSuccess(await (ORDERS['begin before the close and are stored after it begins'] as Play)(changes))
+      expectSuccess(await (ORDERS[ALONE] as Play)(changes))
       await expectSameFromClose(changes.mids)
     },
   )
 
-  it.each(Object.entries(ORDERS))('carries forward changes of every kind that %s', async (_order, play) => {
-    const changes = await prepare(Object.keys(CHANGES))
-    expectSuccess(await play(changes))
-    await expectSameFromClose(changes.mids)
-  })
+  it.each(Object.keys(ORDERS).filter((order) => order !== ALONE))(
+    'carries forward changes of every kind that %s',
+    async (order) => {
+      const changes = await prepare(Object.keys(CHANGES))
+      expectSuccess(await (ORDERS[order] as Play)(changes))
+      await expectSameFromClose(changes.mids)
+    },
+  )
 
   it('carries forward a payment that the service stores 14 s after its time', async () => {
     const { mid } = await newMerchant(db)

@@ -14,9 +14,9 @@ import { randomStory } from './random-story.ts'
 import { istMoment } from './rows.ts'
 import { storeStories } from './stored-story.ts'
 
-const PAID = { from: '2026-04-01', to: '2026-06-30' }
+const PAID = { from: '2026-04-01', to: isGenerated() ? '2026-06-30' : '2026-05-31' }
 const END = addDays(PAID.to, 31)
-const MONTHS = ['2026-04', '2026-05', '2026-06', '2026-07']
+const MONTHS = ['2026-04', '2026-05', '2026-06', '2026-07'].filter((month) => daysOfMonth(month).from < END)
 const now = istMoment(END, '23:00:00')
 
 let db: Database

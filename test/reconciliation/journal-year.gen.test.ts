@@ -74,7 +74,7 @@ const clearingOf = (lines: readonly JournalLine[]) =>
 /** Stories of merchants with all three acquirers. */
 function storiesFrom(seed: number): Story[] {
   const stories: Story[] = []
-  for (let at = seed; stories.length < 3; at += 1) {
+  for (let at = seed; stories.length < (isGenerated() ? 3 : 2); at += 1) {
     const story = randomStory(at, { from: FIRST, to: LAST_PAID }, LAST_FILE)
     if (new Set(story.payments.map(({ acquirer }) => acquirer)).size === 3) stories.push(story)
   }

@@ -20,11 +20,11 @@ const at = (day: string, time = '12:00:00') => istMoment(day, time)
 const CLOSED_ON = '2026-11-04'
 const CLOSED_AT = at(CLOSED_ON)
 const MOMENTS = {
-  'between the end of the month and its close': at('2026-11-02'),
   'in the second before the close': new Date(CLOSED_AT.getTime() - 1_000),
   'in the second after the close': new Date(CLOSED_AT.getTime() + 1_000),
   'weeks after the close': at('2026-11-20'),
 }
+const IMPORTED_AT = at('2026-10-06', '20:00:00')
 const OCTOBER = { from: '2026-10-01', to: '2026-10-31' }
 const NOVEMBER = { from: '2026-11-01', to: '2026-11-30' }
 
@@ -88,36 +88,49 @@ const CHANGES: Record<string, Change> = {
     db.query(`insert into refund_returns values ($1, $1 || 'R', 'RET1', 'account closed', 'asha', $2)`, [mid, now]),
 }
 
-/** Stores a merchant's October: a paid order, one without a line, and lines that a later report or payment will name. */
-async function newOctober(db: Database, mid: string, number: string): Promise<Merchant> {
-  const pay = (utr: string, day: string, acquirer = 'setu:acme') =>
-    storePaidOrder(db, { mid, utr, paidAt: at(day), acquirer })
-  const orderId = await pay(`S${number}`, '2026-10-05')
-  await pay(`M${number}`, '2026-10-12')
-  await pay(`B${number}`, '2026-10-05', 'cashfree')
-  const own = { db, mid }
-  const imported = at('2026-10-06', '20:00:00')
-  await importAt(own, { utr: `S${number}` }, imported)
-  await importAt(own, { utr: `X${number}` }, imported)
-  await importAt(own, { utr: `52350487${number}` }, imported)
-  await importRows(db, [{ mid, amount: 200_00, day: '2026-10-06', utr: `U${number}` }], imported)
-  const deduction = { event: 'DISPUTE', paymentUtr: `S${number}`, amount: -50_00 }
-  await importAt(own, { utr: `E${number}`, ...deduction }, imported)
-  const fileId = await importAt(own, { utr: `Z${number}` }, imported)
-  const { rows } = await db.query(
-    `insert into payment_exceptions (status, mid, order_id, kind, utr, amount_paise, paid_at, received_at)
-     values ('SUCCESS', $1, $2, 'double payment', $3, 20000, $4, $4) returning exception_id`,
-    [mid, orderId, `X${number}`, at('2026-10-05')],
+const CASES = Object.keys(CHANGES).flatMap((change) => Object.keys(MOMENTS).map((moment) => ({ change, moment })))
+
+/**
+ * Stores an October for each case: a paid order, one without a line, and lines that a later report or payment will
+ * name. A file of several merchants has the lines, but for the file that will be undone.
+ */
+async function storeOctobers(db: Database): Promise<Merchant[]> {
+  const merchants: Merchant[] = []
+  for (const [index, { change }] of CASES.entries()) {
+    const { mid } = await newMerchant(db)
+    const number = String(1_000 + index)
+    const pay = (utr: string, day: string, acquirer = 'setu:acme') =>
+      storePaidOrder(db, { mid, utr, paidAt: at(day), acquirer })
+    const orderId = await pay(`S${number}`, '2026-10-05')
+    await pay(`M${number}`, '2026-10-12')
+    await pay(`B${number}`, '2026-10-05', 'cashfree')
+    const fileId = change === 'an undo' ? await importAt({ db, mid }, { utr: `Z${number}` }, IMPORTED_AT) : 0
+    const { rows } = await db.query(
+      `insert into payment_exceptions (status, mid, order_id, kind, utr, amount_paise, paid_at, received_at)
+       values ('SUCCESS', $1, $2, 'double payment', $3, 20000, $4, $4) returning exception_id`,
+      [mid, orderId, `X${number}`, at('2026-10-05')],
+    )
+    await db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status, ended_at)
+       values ($1, 'R', $1 || 'R', $2, $3, 5000, '', 'direct', 'merchant', $4, 'SUCCESS', $4)`,
+      [mid, orderId, `S${number}`, at('2026-10-07')],
+    )
+    merchants.push({ db, mid, number, fileId, orderId, exceptionId: rows[0].exception_id })
+  }
+  const common = { amount: 200_00, day: '2026-10-06' }
+  const lines = merchants.flatMap(({ mid, number, fileId }) => [
+    ...['S', 'X', '52350487', ...(fileId === 0 ? ['Z'] : [])].map((name) => ({ ...common, mid, utr: name + number })),
+    { ...common, mid, utr: `E${number}`, event: 'DISPUTE', paymentUtr: `S${number}`, amount: -50_00 },
+  ])
+  await importRows(db, lines, IMPORTED_AT, 'setu:acme')
+  await importRows(
+    db,
+    merchants.map(({ mid, number }) => ({ ...common, mid, utr: `U${number}` })),
+    IMPORTED_AT,
   )
-  await db.query(
-    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status, ended_at)
-     values ($1, 'R', $1 || 'R', $2, $3, 5000, '', 'direct', 'merchant', $4, 'SUCCESS', $4)`,
-    [mid, orderId, `S${number}`, at('2026-10-07')],
-  )
-  return { db, mid, number, fileId, orderId, exceptionId: rows[0].exception_id }
+  return merchants
 }
 
-const CASES = Object.keys(CHANGES).flatMap((change) => Object.keys(MOMENTS).map((moment) => ({ change, moment })))
 const NOW = at('2026-12-10')
 
 let url: string
@@ -136,13 +149,10 @@ beforeAll(async () => {
   const created = await createTestDatabase()
   ;({ url, db } = created)
   unclosed = (await createTestDatabase()).db
-  const pairs: { one: (typeof CASES)[number]; merchants: Merchant[] }[] = []
-  for (const [index, one] of CASES.entries()) {
-    const number = String(1_000 + index)
-    const [first, second] = [(await newMerchant(db)).mid, (await newMerchant(unclosed)).mid]
-    mids.set(keyOf(one), { closed: first, unclosed: second })
-    pairs.push({ one, merchants: [await newOctober(db, first, number), await newOctober(unclosed, second, number)] })
-  }
+  const [merchants, same] = [await storeOctobers(db), await storeOctobers(unclosed)]
+  const pairs = CASES.map((one, index) => ({ one, merchants: [merchants[index], same[index]] as Merchant[] }))
+  for (const { one, merchants } of pairs)
+    mids.set(keyOf(one), { closed: merchants[0]?.mid as string, unclosed: merchants[1]?.mid as string })
   const changeAll = async (isIncluded: (moment: Date) => boolean) => {
     for (const { one, merchants } of pairs) {
       const moment = MOMENTS[one.moment as keyof typeof MOMENTS]

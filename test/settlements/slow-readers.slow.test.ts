@@ -8,7 +8,7 @@ import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { defineList } from '../../src/platform/lists/list.ts'
 import { createLists } from '../../src/platform/lists/lists.ts'
-import { testPool } from '../support/database.ts'
+import { testPool } from '../support/database-url.ts'
 import { listValues } from '../support/list-reader.ts'
 import {
   basic,

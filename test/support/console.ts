@@ -9,8 +9,7 @@ import { createConsole } from '../../src/operator/console/app.ts'
 import { type ConsoleRight, createOperatorKeys } from '../../src/operator/console/operator-keys.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { stopAtEnd } from './at-end.ts'
-import { testPool } from './database.ts'
-import { asRole } from './database-url.ts'
+import { asRole, testPool } from './database-url.ts'
 import { basic, type Key } from './tenants.ts'
 
 type Fields = Record<string, string>

@@ -1,3 +1,5 @@
+import { createPool, type Database } from '../../src/platform/db/pool.ts'
+
 export const TEMPLATE = 'template_migrated'
 
 /** Password of the roles that src/operator/deploy/roles.sql creates. */
@@ -15,4 +17,9 @@ export function asRole(url: string, role: 'upi_owner' | 'upi_service' | 'upi_con
   other.username = role
   other.password = ROLE_PASSWORD
   return other.href
+}
+
+/** A test's own connections, without the time limits of requests, because a busy machine takes seconds to open one. */
+export function testPool(url: string, size: number): Database {
+  return createPool({ url, size, log: { warn: () => undefined }, queryTimeoutMs: 0, connectTimeoutMs: 30_000 })
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { createPool, type Database } from '../../src/platform/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { stopAtEnd } from './at-end.ts'
 import { createCitusDatabase, query, spreadDatabase } from './citus.ts'
-import { databaseUrl, TEMPLATE } from './database-url.ts'
+import { databaseUrl, TEMPLATE, testPool } from './database-url.ts'
 import { ON_CITUS } from './installed-postgres.ts'
 
 export type TestDatabase = {
@@ -42,9 +42,4 @@ export function connect(url: string): TestDatabase {
 
 async function onEach(urls: string[], sql: string): Promise<void> {
   for (const url of urls) await query(url, sql)
-}
-
-/** A test's own connections, without the time limits of requests, because a busy machine takes seconds to open one. */
-export function testPool(url: string, size: number): Database {
-  return createPool({ url, size, log: { warn: () => undefined }, queryTimeoutMs: 0, connectTimeoutMs: 30_000 })
 }

@@ -44,6 +44,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (ON_CITUS) await spreadDatabase(owner)
   await applyGrants(owner)
   if (ON_CITUS) await closeCitusDatabase(adminUrls, TEMPLATE)
+  // Autovacuum would visit hundreds of small databases. Slow tests need its statistics of large tables.
+  if (project.name === 'quick' && !ON_CITUS) {
+    await query(adminUrl, 'alter system set autovacuum = off')
+    await query(adminUrl, 'select pg_reload_conf()')
+  }
   project.provide('adminUrls', adminUrls)
   project.provide('adminUrl', adminUrl)
   project.provide('runDirectory', directory)

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { type Cluster, startEmbeddedPostgres, startOrFind } from '../../src/dev/embedded-postgres.ts'
-import { createPool, type Database } from '../../src/platform/db/pool.ts'
-import { databaseUrl } from './database-url.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
+import { databaseUrl, testPool } from './database-url.ts'
 import { INSTALLED_POSTGRES } from './installed-postgres.ts'
 import { until } from './wait.ts'
 
@@ -79,7 +79,7 @@ export async function startPostgresServer(
 
 /** A small pool for a test's own queries. It reconnects after the server was killed. */
 export function openPool(url: string): Database {
-  return createPool({ url, size: 4, log: { warn: () => undefined }, queryTimeoutMs: 0 })
+  return testPool(url, 4)
 }
 
 /** Whether `url` accepts connections, optionally with a startup parameter. */

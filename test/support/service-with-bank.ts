@@ -5,6 +5,16 @@ import { startService, type TestService } from './service.ts'
 
 export type BesideOptions = Omit<NonNullable<Parameters<typeof startService>[0]>, 'acquirers'>
 
+/**
+ * Long time limits, so that a busy machine does not turn a correct response into a 503. The tests run pending jobs
+ * themselves.
+ */
+export const PATIENT_LIMITS = {
+  outbound: { acquirerMs: 30_000 },
+  acquirers: { requestMs: 30_000 },
+  webhooks: { lookIntervalMs: 3_600_000 },
+}
+
 type Bank = { notifyUrl: string | undefined; violations: string[]; goAway: () => Promise<void> }
 
 /**

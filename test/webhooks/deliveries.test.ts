@@ -42,7 +42,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
     webhooks,
-    limits: { webhooks: { lookIntervalMs: 20 } },
+    limits: { webhooks: { lookIntervalMs: 100 } },
   })
 })
 afterAll(() => receiver.close())
@@ -357,7 +357,7 @@ describe('a return-URL callback', () => {
   it('sends no return-URL callback to WEBHOOK_ALLOWED_NETWORKS, because orders choose their own addresses', async () => {
     const inward = await startService({
       webhooks: { encryptionKeys: ENCRYPTION_KEYS, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
-      limits: { webhooks: { lookIntervalMs: 20 } },
+      limits: { webhooks: { lookIntervalMs: 100 } },
     })
     const merchant = await newMerchant(inward.db)
     await setReturnUrlCallback(inward.db, { mid: merchant.mid, isOn: true, now: inward.clock.now() })

@@ -1,4 +1,5 @@
 import { beforeAll, describe, it } from 'vitest'
+import { PATIENT_LIMITS } from '../../support/service-with-bank.ts'
 import type { AcquirerName, Driver, Stage } from './driver.ts'
 import { FEES } from './fees.ts'
 import { INSTRUMENTS } from './instruments.ts'
@@ -7,15 +8,6 @@ import { NOTIFICATIONS } from './notifications.ts'
 import { REFUNDS } from './refunds.ts'
 import { STATUS_CHECKS } from './status-checks.ts'
 
-/**
- * Long time limits, so that a busy machine does not turn a correct response into a 503. Each case runs pending jobs
- * itself.
- */
-const PATIENT_LIMITS = {
-  outbound: { acquirerMs: 30_000 },
-  acquirers: { requestMs: 30_000 },
-  webhooks: { lookIntervalMs: 3_600_000 },
-}
 /** A short time limit, because the cases of a hanging bank wait for it. */
 const SHORT_WAIT = { ...PATIENT_LIMITS, outbound: { acquirerMs: 300 } }
 

@@ -11,6 +11,8 @@ import type { Finding } from '../verdict.ts'
 const RUNS = 20
 /** Pending jobs of two Setu merchants before each run. */
 const QUEUE = 300
+/** Paid orders of both merchants. A payment has at most 100 refunds, and a slow machine processes more between two runs. */
+const PAID = 100
 const SLOW_MS = 1_000
 const LOOK_MS = 1_000
 const CONCURRENCY = 8
@@ -19,11 +21,15 @@ const LIMITS_MS = { median: 3_000, most: 10_000 }
 /** A refund of ₹1. */
 const PAISE = 100
 
-const STATUS_CHECKS = { setu: 'last', cashfree: 'payments' } as const
+/** The call of a status check of an open order. */
+const STATUS_CHECKS = { setu: 'last', cashfree: 'findOrder' } as const
 type Acquirer = keyof typeof STATUS_CHECKS
 
-/** Another merchant with one paid order and no queue of its own. */
-type Other = { mid: string; orderId: string; bank: AnyBank; acquirer: Acquirer; acquirerId: string }
+/**
+ * Another merchant without a queue of its own, with one paid order, whose payment is refunded, and one unpaid order, whose
+ * status is checked.
+ */
+type Other = { mid: string; orderId: string; unpaidId: string; bank: AnyBank; acquirer: Acquirer; acquirerId: string }
 
 /**
  * Measures how long refunds and status checks of other merchants wait behind two merchants with long queues, at a Setu
@@ -31,8 +37,6 @@ type Other = { mid: string; orderId: string; bank: AnyBank; acquirer: Acquirer; 
  */
 export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'queues')
-  // Allows status checks of refunded orders too, see sendStatusCheck.
-  await db.query('alter table payment_intents disable trigger payment_intents_payment_is_final')
   const setu = await BANKS.setu(db)
   const cashfree = await BANKS.cashfree(db)
   const service = await startService(url, { RATE_LIMIT_PER_SECOND: '1000000', ...setu.settings, ...cashfree.settings })
@@ -41,12 +45,12 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const newOfSetu = () => newMerchant(db, { acquirer: 'setu', acquirerMerchantId: unique('01') })
   const strangers = [await newOfSetu(), await newOfSetu()]
   const queue = await forEach(
-    Array.from({ length: QUEUE }, (_, number) => strangers[number % 2] as NewMerchant),
+    Array.from({ length: QUEUE + PAID }, (_, number) => strangers[number % 2] as NewMerchant),
     CONCURRENCY,
     async (merchant) => ({ mid: merchant.mid, orderId: await create(merchant) }),
   )
-  // Pays 40 orders: their ₹1 refunds are the queue of refunds, the other orders that of status checks.
-  const paid = queue.splice(0, 40)
+  // The paid orders' ₹1 refunds are the queue of refunds, the other orders that of status checks.
+  const paid = queue.splice(0, PAID)
   for (const { orderId } of paid) await setu.bank.pay(orderId)
   const others = [await newOther(setu, 'setu', setu.merchant), await newOther(cashfree, 'cashfree', cashfree.merchant)]
 
@@ -57,7 +61,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     ['hangs', 'no response'],
   ] as const) {
     setFaults(setu.bank, ['refund', 'refundsOfPayment', 'last'], fault)
-    setFaults(cashfree.bank, ['refund', 'findRefund', 'payments'], { afterMs: SLOW_MS })
+    setFaults(cashfree.bank, ['refund', 'findRefund', 'findOrder'], { afterMs: SLOW_MS })
     for (const [what, fill, send] of [
       ['refunds', fillRefunds, sendRefund],
       ['questions', fillStatusChecks, sendStatusCheck],
@@ -100,10 +104,11 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   async function newOther({ bank }: { bank: AnyBank }, acquirer: Acquirer, merchant: NewMerchant): Promise<Other> {
     const orderId = await create(merchant)
     await bank.pay(orderId)
+    const unpaidId = await create(merchant)
     const { rows } = await db.query('select acquirer_order_id as id from acquirer_intents where order_id = $1', [
-      orderId,
+      unpaidId,
     ])
-    return { mid: merchant.mid, orderId, bank, acquirer, acquirerId: rows[0].id }
+    return { mid: merchant.mid, orderId, unpaidId, bank, acquirer, acquirerId: rows[0].id }
   }
 
   /** Waits until no job is pending or in progress. */
@@ -140,11 +145,9 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   }
 
   async function sendStatusCheck(other: Other): Promise<number> {
-    const { acquirer, orderId, acquirerId } = other
-    // Resets the order to unpaid, because a paid order is not checked.
-    await db.query(`update payment_intents set status = 'PENDING', utr = null where order_id = $1`, [orderId])
+    const { acquirer, unpaidId, acquirerId } = other
     await db.query('update acquirer_intents set status_checks = 0, status_check_at = now() where order_id = $1', [
-      orderId,
+      unpaidId,
     ])
     return untilCalled(other, STATUS_CHECKS[acquirer], acquirerId)
   }
