@@ -270,7 +270,7 @@ describe('the signature of a notification', () => {
       'content-type': type,
       ...(signature !== undefined && { 'x-signature': signature }),
     })
-  type Signer = (body: string, now: Date) => string
+  type Signer = (body: string, now: Date) => string | undefined
   const aged =
     (seconds: number): Signer =>
     (body, now) =>
