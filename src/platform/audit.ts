@@ -1,5 +1,5 @@
 import type { Queryable } from './db/pool.ts'
-import { plannedQuery, query } from './db/query.ts'
+import { plannedQuery } from './db/query.ts'
 
 /**
  * A command that is about to change data. `arguments` maps each flag to its value, without secrets and without customer
@@ -56,15 +56,16 @@ export function createAudit(db: Queryable) {
 
 type AsText<T, Name extends keyof T> = Omit<T, Name> & Record<Name, string>
 
-const BEGIN = query<object, AsText<AuditedCommand, 'arguments'>>(
+// These statements are not prepared, because `ops migrate` also runs through a PgBouncer without prepared statements.
+const BEGIN = plannedQuery<object, AsText<AuditedCommand, 'arguments'>>(
   'insert into audit_commands (audit_id, person, command, arguments) values (:auditId, :person, :command, :arguments)',
 )
 
-const END = query<object, AsText<AuditedOutcome, 'detail'>>(
+const END = plannedQuery<object, AsText<AuditedOutcome, 'detail'>>(
   'insert into audit_outcomes (audit_id, outcome, detail) values (:auditId, :outcome, :detail) on conflict do nothing',
 )
 
-const FIND = query<Omit<AuditEntry, 'databaseRole'>, { auditId: string }>(`
+const FIND = plannedQuery<Omit<AuditEntry, 'databaseRole'>, { auditId: string }>(`
   select c.begun_at as at, c.person, c.command, c.arguments, o.outcome, o.detail
     from audit_commands c
     left join audit_outcomes o using (audit_id)
