@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { disableEndpoint } from '../../src/gateway/webhooks/endpoints.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { RIGHTS } from '../../src/platform/rights.ts'
 import { CANCEL, CREATE, FORM, form, intentFields, REFUND, REFUND_STATUS, STATUS } from '../support/requests.ts'
@@ -75,11 +76,8 @@ export async function createMerchants({ plan, world, banks, db, receiver }: Scen
       ...(fallbackAcquirer && { fallbackAcquirer, fallbackAcquirerMerchantId: `F${one.number}` }),
     })
     await newWebhook(db, { mid, url: `${receiver.url}/${mid}`, endpointId: `ep${one.number}` }, new Date())
-    await newWebhook(db, { mid, url: receiver.url + DISABLED, endpointId: `disabled${one.number}` }, new Date())
-    await db.query(
-      `update webhook_endpoints set disabled_at = $1, disabled_reason = 'operator' where endpoint_id like 'disabled%'`,
-      [new Date()],
-    )
+    const { endpointId } = await newWebhook(db, { mid, url: receiver.url + DISABLED }, new Date())
+    await disableEndpoint(db, { endpointId, now: new Date() })
     receiver.responses.set(`/${mid}`, (response) => {
       const isDown = one.down.some(({ from, to }) => world.now() >= from && world.now() < to)
       response.writeHead(isDown ? 503 : 200).end('')
