@@ -152,11 +152,12 @@ it.skipIf(ON_CITUS)(
     const created = await post(service.app, CREATE, form(intentFields(mid)), key)
     const { orderId } = (created.body as { data: { orderId: string } }).data
     // Locks the tables in the opposite order of a payment, once a payment has locked its order and waits for the table
-    // of payments.
+    // of payments. The next attempt finds the payment stored.
     const isWaiting = `exists (select from pg_locks where not granted and relation = 'payments'::regclass)`
     const folder = migrationsAndOne(`
     lock table payments in access exclusive mode;
-    do $$ begin for i in 1..200 loop exit when ${isWaiting}; perform pg_sleep(0.005); end loop; end $$;
+    do $$ begin for i in 1..2000 loop exit when ${isWaiting} or exists (select from payments);
+      perform pg_sleep(0.005); end loop; end $$;
     alter table payment_intents add column probe integer;`)
     const said: string[] = []
     const migrating = migrate(service.databaseUrl, { folder, onWait: (message) => said.push(message) })
