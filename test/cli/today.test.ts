@@ -178,7 +178,8 @@ describe('ops today', () => {
     ])
   })
 
-  it('ops today prints open exceptions and the state of webhooks, callbacks, imports and reconciliation', async () => {
+  /** Stores open exceptions, failing endpoints, abandoned callbacks and an undone import, as of 2026-04-05 11:30 IST. */
+  async function storeTroubles() {
     const { db, clock } = service
     const exception = (orderId: string, receivedAt: string, amount = 1) =>
       db.query(
@@ -220,6 +221,11 @@ describe('ops today', () => {
        values (1, '2026-04-05T02:00:00Z', 'asha', 'bank.csv', '', 1, 0, 0, null, null),
               (2, '2026-04-05T05:00:00Z', 'asha', 'wrong.csv', '', 1, 0, 0, now(), 'asha')`,
     )
+    return { paidOrderId, weekOldOrderId }
+  }
+
+  it('ops today prints open exceptions and the state of webhooks, callbacks, imports and reconciliation', async () => {
+    const { paidOrderId, weekOldOrderId } = await storeTroubles()
     expect(await today('--json')).toMatchObject({
       ...NOTHING,
       exceptions: {

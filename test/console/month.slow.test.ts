@@ -58,31 +58,9 @@ describe.skipIf(browserPath === undefined)('the month of an operator without a s
     await page.goto(`http://localhost:${port}/`)
     const user = operatorAt(page)
 
-    await user.click('nav a:text-is("Settlements")')
-    await user.click('a:text-is("Import settlements…")')
-    await user.choose('day.csv', settlements)
-    await user.click('button:text-is("Continue…")')
-    await user.click('form.change button')
-    await user.sees('3 inserted')
-
-    await user.click('nav a:text-is("Bank statements")')
-    await user.click('a:text-is("Import bank statement…")')
-    await user.choose('bank.csv', statement)
-    await user.select('month', '2026-07')
-    await user.click('button:text-is("Continue…")')
-    await user.click('form.change button')
-    await user.sees('covers 2026-07-02 to 2026-07-30')
-
-    await user.click('nav a:text-is("Payouts")')
-    await user.click(`tr:has-text("${missing}") a:text-is("Resolve…")`)
-    await user.types('the bank pays it in August')
-    await user.click('button:text-is("Continue…")')
-    await user.click('form.change button')
-
-    await user.click(`tr:has-text("${misnamed}") a:has-text("Match statement")`)
-    await user.types('the bank printed no reference')
-    await user.click('button:text-is("Continue…")')
-    await user.click('form.change button')
+    await importSettlements(user, settlements)
+    await importStatement(user, statement)
+    await settlePayouts(user, { missing, misnamed })
 
     await user.click('nav a:text-is("Closed months")')
     await user.click('a:text-is("Close month…")')
@@ -142,4 +120,39 @@ function operatorAt(page: Page) {
     },
     done: () => ({ clicks, typed }),
   }
+}
+
+type Operator = ReturnType<typeof operatorAt>
+
+async function importSettlements(user: Operator, settlements: string) {
+  await user.click('nav a:text-is("Settlements")')
+  await user.click('a:text-is("Import settlements…")')
+  await user.choose('day.csv', settlements)
+  await user.click('button:text-is("Continue…")')
+  await user.click('form.change button')
+  await user.sees('3 inserted')
+}
+
+async function importStatement(user: Operator, statement: string) {
+  await user.click('nav a:text-is("Bank statements")')
+  await user.click('a:text-is("Import bank statement…")')
+  await user.choose('bank.csv', statement)
+  await user.select('month', '2026-07')
+  await user.click('button:text-is("Continue…")')
+  await user.click('form.change button')
+  await user.sees('covers 2026-07-02 to 2026-07-30')
+}
+
+/** Resolves the payout that did not arrive, and matches the one whose statement line names no reference. */
+async function settlePayouts(user: Operator, { missing, misnamed }: { missing: string; misnamed: string }) {
+  await user.click('nav a:text-is("Payouts")')
+  await user.click(`tr:has-text("${missing}") a:text-is("Resolve…")`)
+  await user.types('the bank pays it in August')
+  await user.click('button:text-is("Continue…")')
+  await user.click('form.change button')
+
+  await user.click(`tr:has-text("${misnamed}") a:has-text("Match statement")`)
+  await user.types('the bank printed no reference')
+  await user.click('button:text-is("Continue…")')
+  await user.click('form.change button')
 }

@@ -14,23 +14,36 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
   let demo: DemoService
   const real: Body[] = []
 
+  const merchantBlock = (part: string) => blockWith('merchant', 'sh', part)
+  const order = merchantBlock('# Your order number.\nORDER=')
+  const intent = merchantBlock('SECOND=$(uuidgen')
+  const check = merchantBlock('checkPaymentStatus" -d "mid=$MID" -d "order_id=$ORDER"')
+  const cancel = merchantBlock('/v1/payments/cancelPayment')
+  const ownSettlements = merchantBlock('/v1/payments/fetchSettlementList')
+  const refund = merchantBlock('/v1/payments/refundPayment')
+  const transactions = '-w \'\\n\' -u "$PUBLIC_KEY:$SECRET_KEY" \\\n  "$BASE_URL/v1/payments/fetchTransactionList"'
+  const settlements = blockWith(
+    'partner',
+    'sh',
+    `-w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY" \\\n  "$BASE_URL/v1/partner/fetchSettlementList"`,
+  )
+
   beforeAll(async () => {
     demo = await startDemoService()
-    const { service, merchantKey, partnerKey } = demo
-    const merchantBlock = (part: string) => blockWith('merchant', 'sh', part)
-    const order = merchantBlock('# Your order number.\nORDER=')
-    const intent = merchantBlock('SECOND=$(uuidgen')
-    const check = merchantBlock('checkPaymentStatus" -d "mid=$MID" -d "order_id=$ORDER"')
-    const cancel = merchantBlock('/v1/payments/cancelPayment')
-    const ownSettlements = merchantBlock('/v1/payments/fetchSettlementList')
-    const refund = merchantBlock('/v1/payments/refundPayment')
-    const transactions = '-w \'\\n\' -u "$PUBLIC_KEY:$SECRET_KEY" \\\n  "$BASE_URL/v1/payments/fetchTransactionList"'
-    const settlements = blockWith(
-      'partner',
-      'sh',
-      `-w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY" \\\n  "$BASE_URL/v1/partner/fetchSettlementList"`,
-    )
+    const { variables, orderId, secondId, paymentUrl } = await createOrders()
+    await simulateBy('SUCCESS', paymentUrl)
+    const paid = await paste(variables + check, demo.merchantKey)
+    await readPaidOrder(paid, orderId)
+    await readLists(orderId)
+    await repeatNotification(paid, orderId)
+    await refundOrder(variables, orderId)
+    await failOrder(variables, secondId)
+    real.push(await paste(cancel, demo.merchantKey))
+    await repeatRequest()
+  })
 
+  async function createOrders() {
+    const { merchantKey } = demo
     const created = await paste(order, merchantKey)
     const intended = await paste(intent, merchantKey)
     const { orderId, payment_url: paymentUrl } = created.data as { orderId: string; payment_url: string }
@@ -43,8 +56,11 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     expect(await paste(repeat, merchantKey)).toEqual(created)
     real.push(await paste(repeat.replace('-H "Idempotency-Key: $ORDER" ', ''), merchantKey))
     real.push(await paste(variables + check, merchantKey))
-    await simulateBy('SUCCESS', paymentUrl)
-    const paid = await paste(variables + check, merchantKey)
+    return { variables, orderId, secondId, paymentUrl }
+  }
+
+  async function readPaidOrder(paid: Body, orderId: string) {
+    const { service, merchantKey, partnerKey } = demo
     real.push(paid, await paste(settlements, partnerKey))
     // The settlement of a payment, beside the settlements of payouts in the demo.
     const paidOut = [
@@ -63,7 +79,10 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     // The order of the demo, which is paid.
     const authenticated = await paste(merchantBlock('order_id=DEMO-1'), merchantKey)
     expect(authenticated.txnStatus).toBe('SUCCESS')
+  }
 
+  async function readLists(orderId: string) {
+    const { merchantKey, partnerKey } = demo
     real.push(await paste(merchantBlock('e_date=31-12-2029 -d status=SUCCESS'), merchantKey))
     real.push(await paste(blockWith('partner', 'sh', '/v1/partner/fetchMerchantList'), partnerKey))
     const listed = await paste(merchantBlock(transactions), merchantKey)
@@ -76,9 +95,15 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     const lines = [Object.keys(data[0] as object), ...data.map(Object.values)]
     expect(csv).toBe(lines.map((values) => `${values}\r\n`).join(''))
     real.push(await paste(settlements.replace('s_date=01', 's_date=32'), partnerKey))
-    const { UTR } = paid.data as { UTR: string }
-    real.push((await notify(service, notification(orderId, { UTR }))).body)
+  }
 
+  async function repeatNotification(paid: Body, orderId: string) {
+    const { UTR } = paid.data as { UTR: string }
+    real.push((await notify(demo.service, notification(orderId, { UTR }))).body)
+  }
+
+  async function refundOrder(variables: string, orderId: string) {
+    const { merchantKey } = demo
     real.push(await paste(variables + refund, merchantKey))
     real.push(
       await paste(
@@ -88,20 +113,23 @@ describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', (
     )
     const { data: refunded } = await paste(variables + merchantBlock('/v1/payments/checkRefundStatus'), merchantKey)
     expect(refunded).toMatchObject({ orderId, txnStatus: 'PENDING' })
+  }
 
+  async function failOrder(variables: string, secondId: string) {
+    const { service, merchantKey } = demo
     const checkSecond = variables + check.replace('$ORDER', '$SECOND')
     await simulate(service, secondId, 'FAIL')
     real.push(await paste(checkSecond, merchantKey))
     service.clock.advance(25 * 60)
     real.push(await paste(checkSecond, merchantKey))
+  }
 
-    real.push(await paste(cancel, merchantKey))
-
+  async function repeatRequest() {
     // The sample of a repeated request prints the response twice.
-    const [first, second] = (await type(merchantBlock('for attempt in 1 2'), merchantKey)).trim().split('\n')
+    const [first, second] = (await type(merchantBlock('for attempt in 1 2'), demo.merchantKey)).trim().split('\n')
     expect(second).toBe(first)
     expect(first).toContain('payment_url')
-  })
+  }
 
   async function numberOf(orderId: string): Promise<string> {
     const { rows } = await demo.service.db.query('select merchant_order_id from payment_intents where order_id = $1', [

@@ -180,113 +180,137 @@ async function outputOf(service: ServerProcess): Promise<string> {
   return [...service.log, ...service.errors].join('\n')
 }
 
+const status = (id: string): Call => ({
+  path: STATUS,
+  body: form({ mid: merchant.mid, order_id: id }),
+  headers: authorized(merchant.key),
+})
+const RETRY = { 'idempotency-key': SECRETS.idempotencyKey }
+
+type ExpectStatus = (status: number, call: Call) => Promise<string>
+
+/** Returns a function that sends a call to `service`, expects its status, and returns the whole response as text. */
+const expecting =
+  (service: ServerProcess): ExpectStatus =>
+  async (status, call) => {
+    const response = await send(service, call)
+    expect([call.path, response.status, response.text]).toEqual([call.path, status, expect.anything()])
+    return response.text
+  }
+
+/** Requests each operation with success; returns the orderId of the first order, which is paid. */
+async function requestEachOperation(expectStatus: ExpectStatus): Promise<string> {
+  const created = await expectStatus(200, create({}, RETRY))
+  expect(await expectStatus(200, create({}, RETRY))).toContain('Payment intent created')
+  const orderId = /"orderId":"([^"]+)"/.exec(created)?.[1] as string
+  await expectStatus(200, { ...create({ order_id: 'canaryorder-2' }), path: ORDER })
+  await expectStatus(200, status('canaryorder-1'))
+  await expectStatus(200, list())
+  const page = await expectStatus(200, { path: `/pay/${orderId}?${SECRETS.query}=1`, method: 'GET' })
+  for (const value of Object.values(CANARY_CUSTOMER)) expect(page).not.toContain(value)
+  await expectStatus(200, { path: `/pay/${orderId}/qr.png`, method: 'GET' })
+  await expectStatus(200, notice(notification(orderId, { UTR: 'NOTACANARY1' })))
+  return orderId
+}
+
+/** Sends each field with invalid values, in both kinds of body, bodies that cannot be parsed, and invalid notifications. */
+async function sendInvalidInput(expectStatus: ExpectStatus, orderId: string) {
+  for (const wrong of WRONG_FIELDS) {
+    const isForbidden = wrong.mid === 'canarymid'
+    await expectStatus(isForbidden ? 403 : 400, create(wrong))
+    const asJson = JSON.stringify(intentFields(merchant.mid, { ...CANARY_FIELDS, ...wrong }))
+    const json = {
+      path: CREATE,
+      body: asJson,
+      headers: authorized(merchant.key, { 'content-type': 'application/json' }),
+    }
+    await expectStatus(isForbidden ? 403 : 400, json)
+  }
+  for (const body of [
+    '{"canary":',
+    '"canary"',
+    `${form(CANARY_CUSTOMER)}&customer_name=canary2`,
+    'customer_name=%canary',
+    'canaryfield=1&canaryfield=2',
+  ]) {
+    await expectStatus(400, { path: CREATE, body, headers: authorized(merchant.key) })
+  }
+  await expectStatus(400, create({}, { 'idempotency-key': `canary${'x'.repeat(64)}` }))
+  await expectStatus(400, list({ s_date: 'canarydate' }))
+  await expectStatus(400, notice('{"orderId":"canaryorder"}'))
+  await expectStatus(401, notice(notification(orderId), 'canarysecret-of-nobody'))
+  await expectStatus(404, notice(notification('canaryorder')))
+  await expectStatus(400, disputeNotice('not an id'))
+  await expectStatus(401, disputeNotice('433475258', 'canarysecret-of-nobody'))
+  await expectStatus(404, disputeNotice('433475258'))
+  const { rows: disputed } = await db.query(`select * from payment_exceptions where acquirer_account = 'cashfree'`)
+  expect(disputed).toHaveLength(2)
+  expect(leaks(JSON.stringify(disputed))).toEqual([])
+  await expectStatus(400, paymentNotice('much'))
+  await expectStatus(401, paymentNotice(200, 'canarysecret-of-nobody'))
+  await expectStatus(404, paymentNotice(200))
+  const { rows: paid } = await db.query(`select * from payment_exceptions where acquirer_account = 'razorpay'`)
+  expect(paid).toHaveLength(2)
+  expect(leaks(JSON.stringify(paid))).toEqual([])
+}
+
+/** Sends requests with wrong credentials, above limits, and for what does not exist or is not allowed. */
+async function sendRejectedRequests(service: ServerProcess, expectStatus: ExpectStatus) {
+  for (const authorization of [
+    `Bearer ${SECRETS.bearer}`,
+    'Basic canary!',
+    basic({ publicKey: merchant.key.publicKey, secretKey: SECRETS.guess }),
+    basic({ publicKey: 'canarypublic', secretKey: SECRETS.guess }),
+  ]) {
+    await expectStatus(401, create({}, { authorization }))
+  }
+  for (let i = 0; i < 21; i++) {
+    await send(service, create({}, { authorization: basic({ ...merchant.key, secretKey: SECRETS.guess }) }))
+  }
+  await expectStatus(429, create({}, { authorization: basic({ ...merchant.key, secretKey: SECRETS.guess }) }))
+  await expectStatus(409, create())
+  await expectStatus(422, create({ customer_name: 'Canaryother' }, RETRY))
+  await expectStatus(403, { ...list({ mid: 'canarymid' }) })
+  await expectStatus(404, status('canaryunknown'))
+  await expectStatus(404, { path: '/v1/canarypath?canaryquery=1' })
+  await expectStatus(404, { path: '/pay/canaryorder', method: 'GET' })
+  await expectStatus(405, { path: `${CREATE}?canaryquery=1`, method: 'GET' })
+  await expectStatus(413, create({ note: 'canary'.repeat(4_000) }))
+  await expectStatus(415, create({}, { 'content-type': 'text/canary' }))
+  await expectStatus(400, { path: '/pay/%canary', method: 'GET' })
+}
+
+/** Lets statements fail, and makes the database unavailable while the service runs. */
+async function breakDatabase(expectStatus: ExpectStatus) {
+  // A failure of the service: PostgreSQL's error contains the whole row in its detail.
+  await db.query(
+    `alter table payment_intents add constraint canary_check check (customer_name not like 'Canaryfault%')`,
+  )
+  await expectStatus(500, create({ customer_name: 'Canaryfault', order_id: 'canaryorder-3' }))
+  await db.query('alter table payment_intents drop constraint canary_check')
+  await db.query('alter table payment_intents alter column note type integer using 0')
+  await expectStatus(500, create({ order_id: 'canaryorder-4' }))
+  await db.query('alter table payment_intents alter column note type text')
+
+  // The database becomes unavailable while the service runs.
+  await db.query('alter table payment_intents rename to canary_intents')
+  await expectStatus(503, create({ order_id: 'canaryorder-5' }))
+  await db.query('alter table canary_intents rename to payment_intents')
+  // A failed query has closed its connection: only an idle connection can be lost.
+  await expectStatus(200, create({ order_id: 'canaryorder-5' }))
+  await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
+  await sleep(100)
+  await expectStatus(200, create({ order_id: 'canaryorder-6' }))
+}
+
 describe('confidential input', () => {
   it('the service never exposes confidential input in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
     const service = await startTalkative(url)
-    const expectStatus = async (status: number, call: Call) => {
-      const response = await send(service, call)
-      expect([call.path, response.status, response.text]).toEqual([call.path, status, expect.anything()])
-      return response.text
-    }
-
-    // Successes: each operation.
-    const retry = { 'idempotency-key': SECRETS.idempotencyKey }
-    const created = await expectStatus(200, create({}, retry))
-    expect(await expectStatus(200, create({}, retry))).toContain('Payment intent created')
-    const orderId = /"orderId":"([^"]+)"/.exec(created)?.[1] as string
-    await expectStatus(200, { ...create({ order_id: 'canaryorder-2' }), path: ORDER })
-    const status = (id: string): Call => ({
-      path: STATUS,
-      body: form({ mid: merchant.mid, order_id: id }),
-      headers: authorized(merchant.key),
-    })
-    await expectStatus(200, status('canaryorder-1'))
-    await expectStatus(200, list())
-    const page = await expectStatus(200, { path: `/pay/${orderId}?${SECRETS.query}=1`, method: 'GET' })
-    for (const value of Object.values(CANARY_CUSTOMER)) expect(page).not.toContain(value)
-    await expectStatus(200, { path: `/pay/${orderId}/qr.png`, method: 'GET' })
-    await expectStatus(200, notice(notification(orderId, { UTR: 'NOTACANARY1' })))
-
-    // Errors: 400 of every field, in both kinds of body, and of bodies that cannot be parsed.
-    for (const wrong of WRONG_FIELDS) {
-      const isForbidden = wrong.mid === 'canarymid'
-      await expectStatus(isForbidden ? 403 : 400, create(wrong))
-      const asJson = JSON.stringify(intentFields(merchant.mid, { ...CANARY_FIELDS, ...wrong }))
-      const json = {
-        path: CREATE,
-        body: asJson,
-        headers: authorized(merchant.key, { 'content-type': 'application/json' }),
-      }
-      await expectStatus(isForbidden ? 403 : 400, json)
-    }
-    for (const body of [
-      '{"canary":',
-      '"canary"',
-      `${form(CANARY_CUSTOMER)}&customer_name=canary2`,
-      'customer_name=%canary',
-      'canaryfield=1&canaryfield=2',
-    ]) {
-      await expectStatus(400, { path: CREATE, body, headers: authorized(merchant.key) })
-    }
-    await expectStatus(400, create({}, { 'idempotency-key': `canary${'x'.repeat(64)}` }))
-    await expectStatus(400, list({ s_date: 'canarydate' }))
-    await expectStatus(400, notice('{"orderId":"canaryorder"}'))
-    await expectStatus(401, notice(notification(orderId), 'canarysecret-of-nobody'))
-    await expectStatus(404, notice(notification('canaryorder')))
-    await expectStatus(400, disputeNotice('not an id'))
-    await expectStatus(401, disputeNotice('433475258', 'canarysecret-of-nobody'))
-    await expectStatus(404, disputeNotice('433475258'))
-    const { rows: disputed } = await db.query(`select * from payment_exceptions where acquirer_account = 'cashfree'`)
-    expect(disputed).toHaveLength(2)
-    expect(leaks(JSON.stringify(disputed))).toEqual([])
-    await expectStatus(400, paymentNotice('much'))
-    await expectStatus(401, paymentNotice(200, 'canarysecret-of-nobody'))
-    await expectStatus(404, paymentNotice(200))
-    const { rows: paid } = await db.query(`select * from payment_exceptions where acquirer_account = 'razorpay'`)
-    expect(paid).toHaveLength(2)
-    expect(leaks(JSON.stringify(paid))).toEqual([])
-    for (const authorization of [
-      `Bearer ${SECRETS.bearer}`,
-      'Basic canary!',
-      basic({ publicKey: merchant.key.publicKey, secretKey: SECRETS.guess }),
-      basic({ publicKey: 'canarypublic', secretKey: SECRETS.guess }),
-    ]) {
-      await expectStatus(401, create({}, { authorization }))
-    }
-    for (let i = 0; i < 21; i++) {
-      await send(service, create({}, { authorization: basic({ ...merchant.key, secretKey: SECRETS.guess }) }))
-    }
-    await expectStatus(429, create({}, { authorization: basic({ ...merchant.key, secretKey: SECRETS.guess }) }))
-    await expectStatus(409, create())
-    await expectStatus(422, create({ customer_name: 'Canaryother' }, retry))
-    await expectStatus(403, { ...list({ mid: 'canarymid' }) })
-    await expectStatus(404, status('canaryunknown'))
-    await expectStatus(404, { path: '/v1/canarypath?canaryquery=1' })
-    await expectStatus(404, { path: '/pay/canaryorder', method: 'GET' })
-    await expectStatus(405, { path: `${CREATE}?canaryquery=1`, method: 'GET' })
-    await expectStatus(413, create({ note: 'canary'.repeat(4_000) }))
-    await expectStatus(415, create({}, { 'content-type': 'text/canary' }))
-    await expectStatus(400, { path: '/pay/%canary', method: 'GET' })
-
-    // A failure of the service: PostgreSQL's error contains the whole row in its detail.
-    await db.query(
-      `alter table payment_intents add constraint canary_check check (customer_name not like 'Canaryfault%')`,
-    )
-    await expectStatus(500, create({ customer_name: 'Canaryfault', order_id: 'canaryorder-3' }))
-    await db.query('alter table payment_intents drop constraint canary_check')
-    await db.query('alter table payment_intents alter column note type integer using 0')
-    await expectStatus(500, create({ order_id: 'canaryorder-4' }))
-    await db.query('alter table payment_intents alter column note type text')
-
-    // The database becomes unavailable while the service runs.
-    await db.query('alter table payment_intents rename to canary_intents')
-    await expectStatus(503, create({ order_id: 'canaryorder-5' }))
-    await db.query('alter table canary_intents rename to payment_intents')
-    // A failed query has closed its connection: only an idle connection can be lost.
-    await expectStatus(200, create({ order_id: 'canaryorder-5' }))
-    await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
-    await sleep(100)
-    await expectStatus(200, create({ order_id: 'canaryorder-6' }))
+    const expectStatus = expecting(service)
+    const orderId = await requestEachOperation(expectStatus)
+    await sendInvalidInput(expectStatus, orderId)
+    await sendRejectedRequests(service, expectStatus)
+    await breakDatabase(expectStatus)
 
     const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text()
     const output = await outputOf(service)

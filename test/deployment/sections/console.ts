@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -69,24 +70,11 @@ export async function operatorConsole(deployment: Deployment): Promise<Check[]> 
   const withoutKey = await runToEnd('sh', command, inContainer({ CONSOLE_DATABASE_PASSWORD }))
   const key = (await ops('keys', 'create', '--operator', 'asha', '--rights', 'read')) as Key
 
-  const child = start('sh', command, {
+  const running = start('sh', command, {
     ...inContainer({ CONSOLE_DATABASE_PASSWORD }),
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  const client = createHttpClient()
-  const statusOf = async (name: string, credentials?: Key) => {
-    const headers = { host: `${name}:${port}`, ...(credentials && { authorization: basic(credentials) }) }
-    return (await client.send(`http://${outsideLoopback()}:${port}`, { method: 'GET', path: '/', headers })).status
-  }
-  await until('the console responds', async () => hasEnded(child) || (await statusOf('localhost')) !== undefined)
-  const statuses = [
-    await statusOf('localhost'),
-    await statusOf('localhost', key),
-    await statusOf('127.0.0.1', key),
-    await statusOf('evil.example', key),
-  ]
-  client.close()
-  const exit = await end(child)
+  const { statuses, exit } = await requestConsole(running, port, key)
   await runRoles({})
   const connectsAfter = [await connects(consoleUrl), await connects(ownerUrl)]
   await db.end()
@@ -128,6 +116,25 @@ export async function operatorConsole(deployment: Deployment): Promise<Check[]> 
       kept: !/CONSOLE_DATABASE|ofTheConsole/.test(serviceEnvironment) && !consoleEnvironment.includes('upi_owner'),
     },
   ]
+}
+
+/** Requests the console's first page with and without `key` under several host names, and then stops the console. */
+async function requestConsole(child: ChildProcess, port: number, key: Key) {
+  const client = createHttpClient()
+  const statusOf = async (name: string, credentials?: Key) => {
+    const headers = { host: `${name}:${port}`, ...(credentials && { authorization: basic(credentials) }) }
+    return (await client.send(`http://${outsideLoopback()}:${port}`, { method: 'GET', path: '/', headers })).status
+  }
+  await until('the console responds', async () => hasEnded(child) || (await statusOf('localhost')) !== undefined)
+  const statuses = [
+    await statusOf('localhost'),
+    await statusOf('localhost', key),
+    await statusOf('127.0.0.1', key),
+    await statusOf('evil.example', key),
+  ]
+  client.close()
+  const exit = await end(child)
+  return { statuses, exit }
 }
 
 /** The shell command of a service. Compose reads `$$` as `$`. */

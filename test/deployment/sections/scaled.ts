@@ -59,27 +59,9 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
   const metrics = await fetch(`${balancer.opsUrl}/metrics`)
 
   const traffic = startTraffic(balancer.url, tenant)
-  const exitCodes: (number | null)[] = []
-  for (let restart = 0; restart < RESTARTS; restart++) {
-    if (restart % 5 === 0) progress(`scaled: restart ${restart} of ${RESTARTS}`)
-    const turn = restart % instances.length
-    exitCodes.push(await (instances[turn] as ServerProcess).stop())
-    instances[turn] = await startOn(ports[turn])
-    await balancer.untilServe(2)
-  }
+  const exitCodes = await restartInTurn()
   const restartedAt = performance.now()
-  const kills: { from: number; to: number }[] = []
-  for (let kill = 0; kill < KILLS; kill++) {
-    progress(`scaled: kill ${kill + 1} of ${KILLS}`)
-    await sleep(BETWEEN_KILLS_MS)
-    const turn = kill % instances.length
-    const from = performance.now()
-    await (instances[turn] as ServerProcess).killHard()
-    kills.push({ from, to: performance.now() })
-    await balancer.untilServe(1)
-    instances[turn] = await startOn(ports[turn])
-    await balancer.untilServe(2)
-  }
+  const kills = await killInTurn()
   const { creates, lists } = await traffic.end()
 
   const before = [...creates, ...lists].filter(({ startedAt, tookMs }) => startedAt + tookMs < restartedAt)
@@ -121,6 +103,35 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
       kept: page.status === 200 && metrics.status === 404,
     },
   ]
+
+  async function restartInTurn(): Promise<(number | null)[]> {
+    const exitCodes: (number | null)[] = []
+    for (let restart = 0; restart < RESTARTS; restart++) {
+      if (restart % 5 === 0) progress(`scaled: restart ${restart} of ${RESTARTS}`)
+      const turn = restart % instances.length
+      exitCodes.push(await (instances[turn] as ServerProcess).stop())
+      instances[turn] = await startOn(ports[turn])
+      await balancer.untilServe(2)
+    }
+    return exitCodes
+  }
+
+  /** Returns when each kill began and ended. */
+  async function killInTurn(): Promise<{ from: number; to: number }[]> {
+    const kills: { from: number; to: number }[] = []
+    for (let kill = 0; kill < KILLS; kill++) {
+      progress(`scaled: kill ${kill + 1} of ${KILLS}`)
+      await sleep(BETWEEN_KILLS_MS)
+      const turn = kill % instances.length
+      const from = performance.now()
+      await (instances[turn] as ServerProcess).killHard()
+      kills.push({ from, to: performance.now() })
+      await balancer.untilServe(1)
+      instances[turn] = await startOn(ports[turn])
+      await balancer.untilServe(2)
+    }
+    return kills
+  }
 }
 
 type Sent = HttpResponse & { startedAt: number }

@@ -135,17 +135,8 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
   const stand = await startReceivers(CONDUCTS)
   const endpointIds = new Map<Receiver, string>()
   const shops: Merchant[] = []
-  for (const { endpoints } of MERCHANTS) {
-    const store: Merchant = { merchant: await newMerchant(db), receivers: [] }
-    for (const name of endpoints) {
-      const receiver = stand.add(name)
-      const added = await ops('webhooks', 'add', '--mid', store.merchant.mid, '--url', receiver.url)
-      receiver.secrets.push(String(added.secret))
-      endpointIds.set(receiver, String(added.id))
-      store.receivers.push(receiver)
-    }
-    shops.push(store)
-  }
+  await addShops()
+  const everyone = shops.flatMap(({ receivers }) => receivers)
   const startedAt = Date.now()
   const payments = await makePayments()
 
@@ -159,46 +150,9 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
   await killing
   const loadMs = performance.now() - loadBegan
 
-  progress('webhooks: waiting for the second attempts')
-  const isBroken = ({ name }: Receiver) => name.endsWith(UNTIL_MENDED)
-  const ids = (receivers: Receiver[]) => receivers.map((receiver) => endpointIds.get(receiver) as string)
-  const everyone = shops.flatMap(({ receivers }) => receivers)
-  await untilOver(ids(everyone.filter((receiver) => !isBroken(receiver))), SOON_MS)
-  progress('webhooks: the merchants fix their endpoints')
-  for (const receiver of everyone) receiver.isHealed = true
-  for (const receiver of everyone) {
-    if (receiver.name === GONE) await ops('webhooks', 'enable', '--endpoint', endpointIds.get(receiver) as string)
-  }
-  await untilOver(ids(everyone), SOON_MS)
-  progress('webhooks: the operator resends events that wait for a third attempt')
-  const since = new Date(startedAt - 60_000).toISOString()
-  let resent = 0
-  for (const { merchant } of shops) {
-    const { rowCount } = await db.query(
-      'select from webhook_deliveries where mid = $1 and due_at is not null limit 1',
-      [merchant.mid],
-    )
-    if (rowCount) resent += Number((await ops('webhooks', 'resend', '--mid', merchant.mid, '--since', since)).resent)
-  }
-  const left = await untilOver(ids(everyone), Number.POSITIVE_INFINITY)
-
-  const notified: Notified[] = shops.flatMap(({ merchant: { mid }, receivers }) => {
-    return receivers.map((receiver) => ({ mid, receiver, isWhole: receiver.name !== GONE }))
-  })
-  const { broken, events } = await undelivered(db, notified)
-  if (left > 0) broken.push(`every event is delivered in the end: ${left} are not`)
-  const tooMany = everyone.filter(({ mostUnderWay }) => mostUnderWay > MOST_CALLS_UNDER_WAY)
-  broken.push(
-    ...tooMany.map(
-      ({ name, mostUnderWay }) => `at most ${MOST_CALLS_UNDER_WAY} concurrent calls: ${mostUnderWay} to "${name}"`,
-    ),
-  )
-  if (stand.strays.length > 0) broken.push(`no redirect is followed: ${stand.strays.length} were`)
-  endedByItself += instances.filter(({ process }) => process.hasEnded()).length
-  if (endedByItself > 0) broken.push(`no response stops an instance: ${endedByItself} exited by themselves`)
+  const { resent, left } = await healAndResend()
+  const { broken, events } = await judge(left)
   const repeats = everyone.flatMap(({ events }) => [...events.values()]).filter(({ calls }) => calls > 1).length
-  const open = await stand.openConnections()
-  if (open > 0) broken.push(`no connection is left open: ${open} are`)
   await Promise.all(instances.map(({ process }) => process.stop()))
   client.close()
   stand.close()
@@ -213,6 +167,67 @@ export async function notifyMerchants({ postgres }: Stage): Promise<Finding[]> {
       broken: [...responded.faults, ...broken],
     },
   ]
+
+  async function addShops() {
+    for (const { endpoints } of MERCHANTS) {
+      const store: Merchant = { merchant: await newMerchant(db), receivers: [] }
+      for (const name of endpoints) {
+        const receiver = stand.add(name)
+        const added = await ops('webhooks', 'add', '--mid', store.merchant.mid, '--url', receiver.url)
+        receiver.secrets.push(String(added.secret))
+        endpointIds.set(receiver, String(added.id))
+        store.receivers.push(receiver)
+      }
+      shops.push(store)
+    }
+  }
+
+  /** Lets the merchants fix their endpoints and the operator resend. Returns the number of events resent, and left over. */
+  async function healAndResend() {
+    progress('webhooks: waiting for the second attempts')
+    const isBroken = ({ name }: Receiver) => name.endsWith(UNTIL_MENDED)
+    const ids = (receivers: Receiver[]) => receivers.map((receiver) => endpointIds.get(receiver) as string)
+    await untilOver(ids(everyone.filter((receiver) => !isBroken(receiver))), SOON_MS)
+    progress('webhooks: the merchants fix their endpoints')
+    for (const receiver of everyone) receiver.isHealed = true
+    for (const receiver of everyone) {
+      if (receiver.name === GONE) await ops('webhooks', 'enable', '--endpoint', endpointIds.get(receiver) as string)
+    }
+    await untilOver(ids(everyone), SOON_MS)
+    progress('webhooks: the operator resends events that wait for a third attempt')
+    const since = new Date(startedAt - 60_000).toISOString()
+    let resent = 0
+    for (const { merchant } of shops) {
+      const { rowCount } = await db.query(
+        'select from webhook_deliveries where mid = $1 and due_at is not null limit 1',
+        [merchant.mid],
+      )
+      if (rowCount) resent += Number((await ops('webhooks', 'resend', '--mid', merchant.mid, '--since', since)).resent)
+    }
+    const left = await untilOver(ids(everyone), Number.POSITIVE_INFINITY)
+    return { resent, left }
+  }
+
+  /** Returns the promises that were broken, with the number of events that arrived. */
+  async function judge(left: number) {
+    const notified: Notified[] = shops.flatMap(({ merchant: { mid }, receivers }) => {
+      return receivers.map((receiver) => ({ mid, receiver, isWhole: receiver.name !== GONE }))
+    })
+    const { broken, events } = await undelivered(db, notified)
+    if (left > 0) broken.push(`every event is delivered in the end: ${left} are not`)
+    const tooMany = everyone.filter(({ mostUnderWay }) => mostUnderWay > MOST_CALLS_UNDER_WAY)
+    broken.push(
+      ...tooMany.map(
+        ({ name, mostUnderWay }) => `at most ${MOST_CALLS_UNDER_WAY} concurrent calls: ${mostUnderWay} to "${name}"`,
+      ),
+    )
+    if (stand.strays.length > 0) broken.push(`no redirect is followed: ${stand.strays.length} were`)
+    endedByItself += instances.filter(({ process }) => process.hasEnded()).length
+    if (endedByItself > 0) broken.push(`no response stops an instance: ${endedByItself} exited by themselves`)
+    const open = await stand.openConnections()
+    if (open > 0) broken.push(`no connection is left open: ${open} are`)
+    return { broken, events }
+  }
 
   /** Creates orders, of which expiring ones are old enough to become final during the run. */
   async function makePayments(): Promise<Payment[]> {

@@ -66,23 +66,9 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
       ['refunds', fillRefunds, sendRefund],
       ['questions', fillStatusChecks, sendStatusCheck],
     ] as const) {
-      await rest()
-      const waits = others.map((): number[] => [])
-      for (let run = 0; run < RUNS; run++) {
-        await fill()
-        // At a random time between two polls.
-        await sleep(Math.random() * LOOK_MS)
-        await Promise.all(others.map(async (other, number) => waits[number]?.push(await send(other))))
-      }
-      for (const [number, { acquirer }] of others.entries()) {
-        const sorted = (waits[number] ?? []).toSorted((a, b) => a - b)
-        const [median = 0, most = 0] = [sorted[RUNS / 2], sorted.at(-1)]
-        const said = `${what} of ${acquirer} while Setu ${name}: ${seconds(median)} at the median, ${seconds(most)} at most`
-        notes.push(said)
-        const limit = acquirer === 'setu' ? LIMITS_MS.most : LIMITS_MS.median
-        if (median > LIMITS_MS.median || most > limit)
-          broken.push(`no merchant waits for another merchant's queue: ${said}`)
-      }
+      const waits = await measure(fill, send)
+      for (const [number, { acquirer }] of others.entries())
+        judge(acquirer, `${what} of ${acquirer} while Setu ${name}`, waits[number])
     }
   }
   client.close()
@@ -93,6 +79,29 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   }
   await db.end()
   return [{ fault: `behind ${QUEUE} jobs of two merchants, ${RUNS} runs`, notes, broken }]
+
+  /** Returns how many milliseconds the calls of each other merchant waited behind a filled queue. */
+  async function measure(fill: () => Promise<void>, send: (other: Other) => Promise<number>): Promise<number[][]> {
+    await rest()
+    const waits = others.map((): number[] => [])
+    for (let run = 0; run < RUNS; run++) {
+      await fill()
+      // At a random time between two polls.
+      await sleep(Math.random() * LOOK_MS)
+      await Promise.all(others.map(async (other, number) => waits[number]?.push(await send(other))))
+    }
+    return waits
+  }
+
+  function judge(acquirer: Acquirer, what: string, waits: number[] = []) {
+    const sorted = waits.toSorted((a, b) => a - b)
+    const [median = 0, most = 0] = [sorted[RUNS / 2], sorted.at(-1)]
+    const said = `${what}: ${seconds(median)} at the median, ${seconds(most)} at most`
+    notes.push(said)
+    const limit = acquirer === 'setu' ? LIMITS_MS.most : LIMITS_MS.median
+    if (median > LIMITS_MS.median || most > limit)
+      broken.push(`no merchant waits for another merchant's queue: ${said}`)
+  }
 
   async function create(merchant: NewMerchant): Promise<string> {
     const response = await sendWithRetries(client, service.url, createRequest(merchant, { order_id: unique('O') }))
