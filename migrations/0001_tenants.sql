@@ -20,13 +20,26 @@ begin
 end
 $$;
 
--- The day in India of a moment, and the acquirer of an acquirer account such as `setu:acme`. Without settings of their own, so that
--- PostgreSQL inlines them: a plan is that of the expression.
+-- Without settings of their own, so that PostgreSQL inlines these functions: a plan is that of the expression.
+
+-- The day in India of a moment.
 create function ist_day(moment timestamptz) returns date language sql immutable parallel safe as $$
   select (moment at time zone interval '330 minutes')::date
 $$;
+
+-- The moment at which a day begins in India.
+create function start_of_ist_day(day date) returns timestamptz language sql immutable parallel safe as $$
+  select day::timestamp at time zone interval '330 minutes'
+$$;
+
+-- The acquirer of an acquirer account such as `setu:acme`.
 create function acquirer_of(account text) returns text language sql immutable parallel safe as $$
   select split_part(account, ':', 1)
+$$;
+
+-- Whether a line of a settlement file deducts money, or concerns a dispute.
+create function is_deduction(amount_paise bigint, event text) returns boolean language sql immutable parallel safe as $$
+  select amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)
 $$;
 
 create table merchants (

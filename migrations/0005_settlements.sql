@@ -70,10 +70,10 @@ create table settlements (
 create index settlements_mid_initiated_at_utr_idx on settlements (mid, initiated_at, utr);
 -- Partial, because files seldom have value dates.
 create index settlements_value_date_idx
-  on settlements (mid, (value_date::timestamp at time zone interval '330 minutes')) where value_date is not null;
+  on settlements (mid, (start_of_ist_day(value_date))) where value_date is not null;
 -- Finds a merchant's accounts, and the first and last line of each, in the order of the view `account_lines`.
 create index settlements_account_idx
-  on settlements (mid, account, (coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at)));
+  on settlements (mid, account, (coalesce(start_of_ist_day(value_date), initiated_at)));
 -- Finds the settlement of a payment of any merchant.
 create index settlements_carried_utr_idx on settlements (upper(coalesce(payment_utr, utr)));
 -- Finds the lines of a payout.
@@ -111,7 +111,7 @@ create table settlement_versions (
 create index settlement_versions_carried_utr_idx on settlement_versions (upper(coalesce(payment_utr, utr)));
 create index settlement_versions_mid_initiated_at_idx on settlement_versions (mid, initiated_at);
 create index settlement_versions_account_idx
-  on settlement_versions (mid, account, (coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at)))
+  on settlement_versions (mid, account, (coalesce(start_of_ist_day(value_date), initiated_at)))
   where status = 'SUCCESS';
 create index settlement_versions_disputes_idx on settlement_versions (mid) where event in ('dispute', 'dispute reversal');
 create index settlement_versions_replaced_by_import_id_idx on settlement_versions (replaced_by_import_id) where not undone;

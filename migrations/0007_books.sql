@@ -118,7 +118,7 @@ create table ledger_names (
 create view settlement_lines as
 -- Citus takes the names of the columns from this first part. A condition on `at` reaches an index in each part.
 select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not null as names_payment, status,
-       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)) as is_deduction, event, acquirer_of(account) collate "C" as acquirer, account,
+       is_deduction(amount_paise, event) as is_deduction, event, acquirer_of(account) collate "C" as acquirer, account,
        coalesce(paid_account, account, 'unknown') as clearing_account, bank_reference_number as reference, import_id, initiated_at as at,
        ist_day(initiated_at) as day, initiated_at, amount_paise as net_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0) as gross_paise, fee_paise, tax_paise, recorded_at,
@@ -126,16 +126,16 @@ select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not n
   from settlements
  where value_date is null
  union all
-select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), event,
+select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, is_deduction(amount_paise, event), event,
        acquirer_of(account) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
-       value_date::timestamp at time zone interval '330 minutes', value_date, initiated_at, amount_paise,
+       start_of_ist_day(value_date), value_date, initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, 'infinity', null, false
   from settlements
  where value_date is not null
  union all
-select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), event,
+select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, is_deduction(amount_paise, event), event,
        acquirer_of(account) collate "C", account, coalesce(paid_account, account, 'unknown'), bank_reference_number, import_id,
-       coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at),
+       coalesce(start_of_ist_day(value_date), initiated_at),
        coalesce(value_date, ist_day(initiated_at)), initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, replaced_at,
        replaced_by_import_id, undone
@@ -144,12 +144,12 @@ select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, sta
 -- The times of settlement_lines by account. Two parts with the same columns, so that PostgreSQL finds an account's first or last line
 -- by the index and reads no other.
 create view account_lines as
-select mid, account, coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at) as at, status,
-       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)) as is_deduction, recorded_at, 'infinity'::timestamptz as replaced_at
+select mid, account, coalesce(start_of_ist_day(value_date), initiated_at) as at, status,
+       is_deduction(amount_paise, event) as is_deduction, recorded_at, 'infinity'::timestamptz as replaced_at
   from settlements
  union all
-select mid, account, coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at), status,
-       (amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false)), recorded_at, replaced_at
+select mid, account, coalesce(start_of_ist_day(value_date), initiated_at), status,
+       is_deduction(amount_paise, event), recorded_at, replaced_at
   from settlement_versions;
 
 -- The items that lines of disputes name: the UTR of the disputed payment, or the id of the dispute in upper case.
@@ -196,7 +196,7 @@ select l.mid, l.item, 'dispute', l.utr, d.order_id, l.acquirer, l.clearing_accou
  where l.status = 'SUCCESS' and l.event in ('dispute', 'dispute reversal')
  union all
 select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null, account,
-       day::timestamp at time zone interval '330 minutes', day, amount_paise, resolved_at, 'infinity', null, null
+       start_of_ist_day(day), day, amount_paise, resolved_at, 'infinity', null, null
   from difference_resolutions
  where amount_paise <> 0;
 

@@ -47,7 +47,7 @@ const ACCOUNT = query<{ account: string }, About>(`
              from payments
             where mid = :mid and :utr::text is null and :settlementUtr::text is null
               and (:account::text is null or acquirer_of(acquirer) = :account)
-              and coalesce(paid_at, received_at) < :day::timestamp at time zone interval '330 minutes'
+              and coalesce(paid_at, received_at) < start_of_ist_day(:day)
             order by coalesce(paid_at, received_at) desc
             limit 1)) found
    order by place

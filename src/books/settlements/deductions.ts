@@ -5,9 +5,6 @@ import { UNPADDED } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { useIndexes } from './imports.ts'
 
-/** SQL condition: the row of `incoming` deducts money, or concerns a dispute. */
-export const IS_DEDUCTION = `(amount_paise < 0 or coalesce(event in ('dispute', 'dispute reversal'), false))`
-
 /**
  * Rows with a negative amount, by which the bank deducts money from a payout, and rows of disputes. A row may repeat its
  * payment's UTR, which already identifies the settlement of the payment, or the id of its dispute. The import stores this
@@ -29,7 +26,7 @@ export async function prepareDeductions(client: Queryable): Promise<void> {
  */
 export const setDeductionsAside = plannedQuery<{ deductions: number; amount: Paise }, object>(`
   with moved as (
-    delete from incoming where ${IS_DEDUCTION} returning *
+    delete from incoming where is_deduction(amount_paise, event) returning *
   ), stored as (
     insert into deductions select * from moved
   )

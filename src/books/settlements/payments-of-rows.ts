@@ -2,7 +2,6 @@ import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { plannedQuery } from '../../platform/db/query.ts'
 import { UNPADDED, UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
-import { IS_DEDUCTION } from './deductions.ts'
 import { useIndexes } from './imports.ts'
 
 /**
@@ -175,7 +174,7 @@ const ROWS = plannedQuery<NamingRow, object>(`
   with known as (
     delete from payment_names returning line, fact, utr, order_id, reference
   )
-  select i.line, ${IS_DEDUCTION} as is_deduction, i.utr, i.payment_utr, i.order_id,
+  select i.line, is_deduction(i.amount_paise, i.event) as is_deduction, i.utr, i.payment_utr, i.order_id,
          i.acquirer_payment_id as payment_id, ${OWN_UTR} as own_utr, coalesce(f.facts, '[]') as facts
     from incoming i
     left join (
