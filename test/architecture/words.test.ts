@@ -41,17 +41,7 @@ const TERMS: Record<string, RegExp> = {
 const LITERALS = [
   // Stored values, labels of metrics, fields of logs and of `--json`.
   ...['double payment', 'day file', 'return call', 'taken back', 'bad answer', 'broken answer', 'answered 410'],
-  ...[
-    'refused address',
-    '`refused: ',
-    "'refused'",
-    '"refused"',
-    '"refused|',
-    "'enquiry'",
-    "'answer'",
-    "'told'",
-    'refusal',
-  ],
+  ...['refused address', '`refused: ', "'refused'", '"refused"', '"refused|', "'enquiry'", "'answer'", 'refusal'],
   ...['toldBy', 'told_by', 'enquiries', 'forgotten:', 'wouldForget', 'byNextAcquirer', 'nextAcquirer', 'returnCall'],
   ...[
     'fault:',

@@ -136,7 +136,7 @@ describe('webhook deliveries of a merchant', () => {
       async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1,
     )
     expect(await json('deliveries', '--mid', mid)).toContainEqual(
-      expect.objectContaining({ orderId: orders[0], state: 'delivered', outcome: 'told' }),
+      expect.objectContaining({ orderId: orders[0], state: 'delivered', outcome: 'reported' }),
     )
     const since = new Date(service.clock.now().getTime() - 60_000).toISOString()
     expect(await json('resend', '--mid', mid, '--since', since)).toEqual({ resent: 1 })

@@ -152,7 +152,7 @@ describe('fetchOrderList with valid requests', () => {
       (
         await service.db.query(
           `select (select failure_reported_at is not null from payment_intents where mid = $1 and order_id = $2) as failure,
-                  (select outcome is not distinct from 'told' from webhook_deliveries where mid = $1 and order_id = $3) as payment`,
+                  (select outcome is not distinct from 'reported' from webhook_deliveries where mid = $1 and order_id = $3) as payment`,
           [merchant.mid, expired, paid],
         )
       ).rows[0]

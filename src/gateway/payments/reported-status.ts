@@ -44,5 +44,5 @@ const SAVE_FAILURE = query<object, Reported>(`
 
 const SAVE_PAYMENT = query<object, Reported>(`
   update webhook_deliveries
-     set due_at = null, delivered_at = :now, attempted_at = :now, outcome = 'told', response = ''
+     set due_at = null, delivered_at = :now, attempted_at = :now, outcome = 'reported', response = ''
    where mid = :mid and endpoint_id = '${RETURN_URL_CALLBACK}' and order_id = :orderId and delivered_at is null`)

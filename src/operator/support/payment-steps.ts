@@ -73,7 +73,7 @@ function ofRefund(refund: Refund): Step[] {
 function ofWebhook(event: NotifiedMerchant): Step {
   const { type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome } = event
   const to = url === null ? 'the return-URL callback' : `${type} to ${url}`
-  if (outcome === 'told' && deliveredAt) {
+  if (outcome === 'reported' && deliveredAt) {
     const what = 'merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks'
     return { at: deliveredAt, what, by: 'merchant', result: 'success' }
   }
