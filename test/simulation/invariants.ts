@@ -1,5 +1,6 @@
 import { parse } from 'csv-parse/sync'
 import { daysOfMonth } from '../../src/books/closing/closed-months.ts'
+import { addDays } from '../../src/books/ledger/bank-days.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { toPaise } from '../../src/platform/money.ts'
 import { toIstDay } from '../../src/platform/time.ts'
@@ -272,6 +273,17 @@ function post(journal: string, clearing: Map<string, number>): number {
 
 const isDisputed = ({ kind }: Movement) => kind.startsWith('dispute')
 
+/** All days of the world, in the longest periods that a report accepts. */
+function periodsOf(world: World): string[][] {
+  const today = world.today()
+  const periods: string[][] = []
+  for (let from = dayOf(0); from <= today; from = addDays(from, 366)) {
+    const to = addDays(from, 365)
+    periods.push(['--from', from, '--to', to < today ? to : today])
+  }
+  return periods
+}
+
 /** (b), (e) The reports add up to what the bank moved, at each close and at the end. */
 async function booksAgree({ db, banks, operators, merchants, world }: Scene): Promise<string[]> {
   const broken: string[] = []
@@ -302,13 +314,14 @@ async function booksAgree({ db, banks, operators, merchants, world }: Scene): Pr
     for (const [command, printed] of Object.entries(asOf))
       if ((await operators.ops(...command.split(' '))) !== printed) broken.push(`ops ${command} has changed`)
   }
-  const days = ['--from', dayOf(0), '--to', world.today()]
-  const report: Document = await operators.json('reconcile', ...days)
+  const reports: Document[] = []
+  for (const days of periodsOf(world)) reports.push(await operators.json('reconcile', ...days))
   for (const { mid } of merchants.all) {
     const own = banks.movements.filter((one) => one.mid === mid)
     const sumOf = (of: (one: Movement) => boolean) => own.filter(of).reduce((sum, { paise }) => sum + paise, 0)
-    const merchant = report.merchants.find((one: Document) => one.mid === mid)
-    const total = (name: string) => toPaise(merchant?.total?.[name] ?? merchant?.[name] ?? '0.00')
+    const reported = reports.map(({ merchants }) => merchants.find((one: Document) => one.mid === mid))
+    const total = (name: string) =>
+      reported.reduce((sum, merchant) => sum + toPaise(merchant?.total?.[name] ?? merchant?.[name] ?? '0.00'), 0)
     const expected = {
       'paid and duplicates': sumOf(({ kind }) => kind === 'payment'),
       refunded: -sumOf(({ kind }) => kind === 'refund'),
@@ -330,14 +343,17 @@ async function nothingIsOpen({ operators, world }: Scene): Promise<string[]> {
   const broken: string[] = []
   const differences: Document = await operators.json('reconcile', 'differences')
   for (const one of differences.differences ?? []) broken.push(`the discrepancy ${JSON.stringify(one)} is open`)
-  const payouts: Document = await operators.json('reconcile', 'payouts', '--from', dayOf(0), '--to', world.today())
-  for (const { arrival, bankReference, day } of payouts.payouts ?? [])
-    if (!/^arrived$/.test(arrival)) broken.push(`the payout ${bankReference} of ${day}: ${arrival}`)
+  const periods = periodsOf(world)
+  for (const days of periods) {
+    const { payouts = [] }: Document = await operators.json('reconcile', 'payouts', ...days)
+    for (const { arrival, bankReference, day } of payouts)
+      if (!/^arrived$/.test(arrival)) broken.push(`the payout ${bankReference} of ${day}: ${arrival}`)
+  }
   const exceptions: Document = await operators.json('payments', 'exceptions', '--open')
   for (const { kind, orderId } of exceptions) broken.push(`the exception ${kind} of ${orderId} is open`)
   const refunds: Document = await operators.json('refunds', 'list', '--open')
   for (const { refundId } of refunds) broken.push(`the refund ${refundId} is open`)
-  const { merchants: reported }: Document = await operators.json('reconcile', '--from', dayOf(0), '--to', world.today())
+  const { merchants: reported }: Document = await operators.json('reconcile', ...(periods.at(-1) ?? []))
   for (const { mid, total } of reported)
     if (total?.carriedForward !== '0.00') broken.push(`${mid} ends with ${total?.carriedForward}`)
   return broken
