@@ -179,7 +179,7 @@ describe('ops today', () => {
   })
 
   /** Stores open exceptions, failing endpoints, abandoned callbacks and an undone import, as of 2026-04-05 11:30 IST. */
-  async function storeTroubles() {
+  async function storeOpenWork() {
     const { db, clock } = service
     const exception = (orderId: string, receivedAt: string, amount = 1) =>
       db.query(
@@ -225,7 +225,7 @@ describe('ops today', () => {
   }
 
   it('ops today prints open exceptions and the state of webhooks, callbacks, imports and reconciliation', async () => {
-    const { paidOrderId, weekOldOrderId } = await storeTroubles()
+    const { paidOrderId, weekOldOrderId } = await storeOpenWork()
     expect(await today('--json')).toMatchObject({
       ...NOTHING,
       exceptions: {
