@@ -18,7 +18,7 @@ import { istMoment } from './rows.ts'
 import { storeStories } from './stored-story.ts'
 import type { Story } from './story.ts'
 
-const MERCHANTS = Number(process.env.RANDOM_MERCHANTS ?? 300)
+const MERCHANTS = Number(process.env.RANDOM_MERCHANTS ?? 100)
 const FIRST_SEED = Number(process.env.RANDOM_SEED ?? 1)
 const PAID = { from: '2026-04-01', to: '2026-05-31' }
 const MONTHS = [
