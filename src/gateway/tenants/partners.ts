@@ -15,11 +15,12 @@ type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 type Linked = { pid: string; mid: string }
 type Changed = { isPid: boolean; isMid: boolean; isChanged: boolean }
 
+/** Citus evaluates these subqueries one by one, and rejects one without a column. */
 const changing = (statement: string) => `
   with changed as (${statement} returning pid)
-  select exists (select from partners where pid = :pid) as is_pid,
-         exists (select from merchants where mid = :mid) as is_mid,
-         exists (select from changed) as is_changed`
+  select exists (select 1 from partners where pid = :pid) as is_pid,
+         exists (select 1 from merchants where mid = :mid) as is_mid,
+         exists (select 1 from changed) as is_changed`
 
 const LINK = query<Changed, Linked>(
   changing(`
