@@ -145,7 +145,7 @@ async function driveTheHotPath() {
             .get('open page')
             ?.map(({ text }) => text)
             .join(),
-        ).toContain('where order_id = any ($1)'),
+        ).toContain('where i.order_id = any ($1)'),
       {
         timeout: 10_000,
       },
